@@ -19,7 +19,8 @@ from heedful.export.run import read
 from heedful.export.weight_storage import int8_rows
 from heedful.files.atomic import replace_folder, write_json
 from heedful.runtime.errors import StartupError
-from heedful.training import checkpoint, cross_encoder, tasks
+from heedful.training import checkpoint, tasks
+from heedful.training.config import CROSS_ENCODER
 from heedful.training.errors import DataError, DataMissing
 from heedful.training.restore import read_record
 
@@ -57,7 +58,7 @@ def command(
                 shutil.copyfile(run / name, folder / name)
         weights = _compact(checkpoint.best(run))
         checkpoint.save(folder / checkpoint.BEST, weights)
-        if record["labels"] and record["config"].get("kind") != cross_encoder.KIND:
+        if record["labels"] and record["config"]["encoder"]["name"] != CROSS_ENCODER:
             try:
                 temperature = _temperature(folder, data, parser)
                 write_json(folder / checkpoint.RECORD, {**record, "temperature": temperature})

@@ -26,9 +26,11 @@ from heedful.runtime.bundles.card import Card, ScoreCard
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.errors import StartupError
 from heedful.training import assess, labelled_texts, minilm
+from heedful.training.config import Device
 from heedful.training.errors import ConfigError, DataError
 from heedful.training.labelled_texts import Reading, Row
 from heedful.training.linear import ClassWeight
+from heedful.training.optimise import require_device
 from heedful.training.source_commit import source_commit
 
 TUNED_FROM: dict[options.Effort, float] = {"quick": float("inf"), "normal": assess.FEW, "high": 100}
@@ -53,6 +55,7 @@ class Wanted:
     unlabelled: Path | None = None
     reading: Reading = field(default_factory=Reading)
     command: str = "heedful fit"
+    device: Device = "cpu"
 
 
 def command(
@@ -78,6 +81,7 @@ def command(
     parser: options.Parser = None,
     seed: options.Seed = 1,
     threads: Threads = 1,
+    device: options.TrainsOn = "cpu",
 ) -> None:
     """Train classifiers on your own texts, measure them, and write the best as a bundle.
 
@@ -89,6 +93,7 @@ def command(
     if pair_columns and len(columns) != 2:
         raise typer.BadParameter("--pair-columns takes two names with a comma between")
     torch.set_num_threads(threads)
+    require_device(device)
     console = Console()
     folder = _bundle("--base", base)
     pipeline = parser or str(shipped.parser_of(folder.parent))
@@ -108,6 +113,7 @@ def command(
             encoding, delimiter, not no_header, drop_blank, drop_conflicts, multi_label
         ),
         command=shlex.join(["heedful", *sys.argv[1:]]),
+        device=device,
     )
     card = fit_file(file, columns, label_column, wanted, console)
     served = shipped.parser_of(out.parent)
@@ -145,8 +151,12 @@ def fit_file(
     fine_tune = None if wanted.effort == "quick" else wanted.seed
     linear = None
     if not pairs:
-        linear = LinearFit.read(problem, wanted.base, wanted.parser, unlabelled, fine_tune)
-    processes = max(1, usable_cores() // torch.get_num_threads())
+        linear = LinearFit.read(
+            problem, wanted.base, wanted.parser, unlabelled, fine_tune, wanted.device
+        )
+    # A GPU trains one after the other as fast as all at once.
+    at_once = usable_cores() // torch.get_num_threads() if wanted.device == "cpu" else 1
+    processes = max(1, at_once)
     candidates = linear.candidates(parts, wanted.class_weight, processes) if linear else []
     candidates += _tuned(problem, file, parts, wanted, report, console, only=pairs)
     chosen = best(candidates)
@@ -271,7 +281,9 @@ def _tuned(
     words = wanted.word_vectors
     if not Path(words).is_file():
         words = str(_bundle("--vectors", words))
-    tuned = Tuned(problem, file, wanted.encoder, words, wanted.parser, wanted.seed, console)
+    tuned = Tuned(
+        problem, file, wanted.encoder, words, wanted.parser, wanted.seed, console, wanted.device
+    )
     return [tuned.candidate(parts)]
 
 

@@ -26,6 +26,7 @@ from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import minilm
 from heedful.training.assess import HeldOut, Split, held_out, of_an_encoder, splits
 from heedful.training.bag import terms, word_keys
+from heedful.training.config import Device
 from heedful.training.errors import ConfigError, DataError
 from heedful.training.labelled_texts import same
 from heedful.training.linear import STRENGTHS, ClassWeight, Linear, Recipe, Texts, recipes
@@ -49,6 +50,7 @@ class Unlabelled:
     """(N + U, E) MiniLM's vectors of length 1, of the N rows and of these texts."""
     fine_tune: int | None
     """The seed to fine-tune MiniLM with, if that shall label them too."""
+    device: Device = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class LinearFit:
         parser: str,
         unlabelled: Sequence[str] = (),
         fine_tune: int | None = None,
+        device: Device = "cpu",
     ) -> "LinearFit":
         """Tokenize and embed the rows, and the texts without labels, these also with MiniLM.
 
@@ -95,8 +98,8 @@ class LinearFit:
             vectors = embed(model, texts)
         more = None
         if unlabelled:
-            frozen = minilm.unit_vectors(minilm.load(), texts)
-            more = Unlabelled(unlabelled, frozen, fine_tune)
+            frozen = minilm.unit_vectors(minilm.load(device), texts)
+            more = Unlabelled(unlabelled, frozen, fine_tune, device)
         truncated = sum(parse.cut for parse in parses[: len(problem.rows)])
         return replace(cls.of(problem, read, tokens, vectors, more), truncated=truncated)
 
@@ -127,7 +130,7 @@ class LinearFit:
             tuned = None
             if more.fine_tune is not None:
                 own = [row.texts[0] for row in problem.rows]
-                tuned = FineTunedTeacher(own, more.texts, more.fine_tune)
+                tuned = FineTunedTeacher(own, more.texts, more.fine_tune, more.device)
             lesson = Lesson(unlabelled, teacher, tuned)
         return cls(problem, base, lexicon, tokens[:count], sentences[:count], rows, lesson)
 

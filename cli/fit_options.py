@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
+from heedful.training.config import Device
+
 Effort = Literal["quick", "normal", "high"]
 
 File = Annotated[
@@ -58,3 +60,4 @@ Vectors = Annotated[
     ),
 ]
 Seed = Annotated[int, Option(help="Seed of the split and of the training.")]
+TrainsOn = Annotated[Device, Option("--device", help="Where encoders and MiniLM are trained.")]

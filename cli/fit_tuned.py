@@ -19,7 +19,7 @@ from heedful.runtime.bundles.card import Card
 from heedful.text.arrays import Doubles
 from heedful.training import fit, vectors
 from heedful.training.assess import Split, held_out, of_an_encoder
-from heedful.training.config import Paths
+from heedful.training.config import Device, Paths
 from heedful.training.loop import train
 
 
@@ -34,6 +34,7 @@ class Tuned:
     parser: str
     seed: int
     console: Console
+    device: Device = "cpu"
 
     def candidate(self, parts: Sequence[Split]) -> Candidate:
         """Train on one side, a tenth of it for dev, and answer the other, of many rows for one part alone.
@@ -68,6 +69,7 @@ class Tuned:
             size=size,
             seed=self.seed,
             epochs=epochs,
+            device=self.device,
         )
         paths = Paths(folder / "run", folder, self.parser, folder / "parses", self.file)
         record = train(config, paths, resume=False, console=self.console, task=task)

@@ -1,4 +1,4 @@
-"""train: one run of an encoder or of its teacher."""
+"""train: one run of an encoder or of a cross-encoder, which teaches encoders."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from heedful.cli.options import DATA, PARSER, Data, Parser, Threads, TrainsOn
-from heedful.training import config, cross_encoder, cross_encoder_training
+from heedful.training import config
 from heedful.training.config import Paths
 from heedful.training.loop import train
 from heedful.training.optimise import enough_memory
@@ -25,7 +25,7 @@ def command(
     threads: Threads = 1,
     device: TrainsOn = None,
 ) -> None:
-    """Train an encoder for a task, or its teacher, as a TOML file says.
+    """Train an encoder for a task, or a cross-encoder that teaches encoders, as a TOML file says.
 
     Example: heedful train configs/ms-san-sst2.toml
     """
@@ -34,9 +34,4 @@ def command(
     fields = config.load(file) | ({"device": device} if device else {})
     paths = Paths(run or Path("runs") / file.stem, data, parser, Path(".cache/parses"), file)
     with enough_memory(file):
-        if fields.get("kind") == cross_encoder.KIND:
-            cross_encoder_training.fine_tune(
-                cross_encoder.validate(fields, file), paths, resume=resume, console=console
-            )
-        else:
-            train(config.validate(fields, file), paths, resume=resume, console=console)
+        train(config.validate(fields, file), paths, resume=resume, console=console)

@@ -10,8 +10,8 @@ from heedful.training.config import RunConfig
 PAGE = Path(__file__).parents[1] / "docs" / "configuration.md"
 HEAD = """# Configuration of a run
 
-`heedful train FILE.toml` reads these fields; `configs/` has the published runs. A field without a default must be given.
-`python -m tools.configuration` writes this page from `training/config.py`.
+`heedful train FILE.toml` reads these fields; `configs/` has the published runs.
+A field without a default must be given. `python -m tools.configuration` writes this page from `training/config.py`.
 """
 BOUNDS = {
     "minimum": "from {}",

@@ -135,6 +135,10 @@ class Progress:
     best_epoch: int = 0
     best_score: float = -math.inf
     lowest_loss: float = math.inf
+    step: int = 0
+    """Steps that the next epoch has had already."""
+    loss: float = 0.0
+    """Sum of the losses of the examples in these steps."""
 
     def after_epoch(self, loss: float, score: float) -> "Progress":
         epoch = self.epoch + 1
@@ -163,8 +167,20 @@ def save_last(
     """Write what a resumed run needs. `parser` is the fingerprint of the one that read the texts."""
     state: dict[str, Any] = {name: part.state_dict() for name, part in parts.items()}
     state |= {"progress": asdict(progress), "config": config.model_dump(mode="json")}
-    state |= {"parser": parser}
+    state |= {"parser": parser, "generators": _generators()}
     save(run / LAST, state)
+
+
+def _generators() -> list[Tensor]:
+    """The states of torch's random generators: of the CPU, then of each GPU."""
+    return [torch.get_rng_state(), *torch.cuda.get_rng_state_all()]
+
+
+def restore_generators(state: Mapping[str, Any]) -> None:
+    """Dropout goes on as it would have within the epoch that `state` was saved in."""
+    first, *others = state["generators"]
+    torch.set_rng_state(first)
+    torch.cuda.set_rng_state_all(others)
 
 
 def last_state(
@@ -192,7 +208,8 @@ def last_state(
         # A field that was added after the run started has its default there.
         if validate(renamed(state["config"]), last) != config:
             raise ConfigError(f"{run} was started with another configuration: name another --run")
-        if not (run / BEST).exists():
+        scored = state.get("progress", {"best_epoch": 1})["best_epoch"]
+        if scored and not (run / BEST).exists():
             raise RunDamaged(f"{run} holds no {BEST}: train the run again, in another folder")
     for name in (VOCAB, TOKENIZER, BEST, LAST, RECORD):
         remove_parts(run / name)

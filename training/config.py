@@ -19,6 +19,7 @@ from heedful.text.composition import LEAST_ROWS
 from heedful.training.errors import ConfigError
 from heedful.training.former_fields import renamed
 
+CROSS_ENCODER = "cross-encoder"
 Precision = Literal["float32", "bfloat16"]
 Device = Literal["cpu", "cuda"]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
@@ -44,10 +45,11 @@ class Section(BaseModel):
 
 
 class EncoderConfig(Section):
-    """`[encoder]`: what turns words into a sentence vector."""
+    """`[encoder]`: the model that makes a sentence vector of word vectors."""
 
     name: str
-    """One of `heedful models`."""
+    """One of `heedful models`, or `cross-encoder`: the transformer reads both texts of a pair together, and a linear
+    layer answers. It is the teacher of others, and is never exported."""
     config: dict[str, bool | int | float | str] = Field(default_factory=dict)
     """The encoder's own keywords (`heedful models`, docs/models.md)."""
 
@@ -94,12 +96,14 @@ class TransformerConfig(Section):
     frozen_layers: int = Field(default=0, ge=0)
     """Number of lowest layers that are frozen, with the embeddings below them."""
     sentence: Literal["cls", "mean"] = "cls"
-    """The sentence vector given to the encoder: [CLS] (BERT), or the mean of all pieces (all-MiniLM-L6-v2
-    and others trained with mean pooling)."""
+    """The sentence vector that the encoder or the linear layer reads: [CLS] (BERT), or the mean of all pieces
+    (all-MiniLM-L6-v2 and others trained with mean pooling)."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of its states and its attention."""
     rate: float = Field(default=3e-5, gt=0)
-    """Learning rate of its pretrained weights."""
+    """Learning rate of its pretrained weights; of its top layer where layers have different rates."""
+    layer_decay: float = Field(default=1.0, gt=0, le=1)
+    """Each layer below learns at this share of the rate of the layer above it."""
 
 
 class HeadConfig(Section):
@@ -114,8 +118,8 @@ class HeadConfig(Section):
 class OptimiserConfig(Section):
     """`[optimiser]`: how weights move. Word vectors always use Adam, of which torch has a sparse form."""
 
-    name: Literal["adam", "sgd"] = "adam"
-    """SGD is LAMA's (rate 0.05)."""
+    name: Literal["adam", "adamw", "sgd"] = "adam"
+    """SGD is LAMA's (rate 0.05). AdamW decays weights apart from the gradient."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
     """For SGD only."""
     schedule: Literal["cosine", "halve"] = "cosine"
@@ -129,7 +133,8 @@ class OptimiserConfig(Section):
     """Examples of a step."""
     weight_decay: float = Field(default=0.0, ge=0)
     """L2 penalty in the loss, half of this times the squares of all weights but the word vectors', as the papers have
-    it. Records of before 2026-11-23 with Adam decayed the weights apart from the gradient (AdamW), which is weaker."""
+    it. With AdamW each step takes this share of a weight, times the rate. Records from before 2026-11-23
+    with Adam decayed the weights as AdamW does, which is weaker."""
     warmup: float = Field(default=0.05, ge=0, lt=1)
     """Share of all steps in which the rates rise."""
     clip: float = Field(default=5.0, gt=0)
@@ -184,7 +189,7 @@ class RunConfig(Section):
     """Fields that stand before the first section."""
 
     task: str
-    """What is learned: a name of docs/data.md."""
+    """The data to learn from: a name of docs/data.md."""
     encoder: EncoderConfig
     words: WordsConfig = WordsConfig()
     transformer: TransformerConfig | None = None
@@ -193,17 +198,19 @@ class RunConfig(Section):
     distillation: DistillationConfig = DistillationConfig()
     teacher: TeacherConfig | None = None
     init_from: Path | None = None
-    """A finished run of the same encoder, or of one that this one adds weights to. This run begins with its best
+    """A finished run of the same encoder, or of one to which this encoder adds weights. This run begins with its best
     weights, its head's too where the classes are the same. A word that it did not list keeps its initial vector."""
     freeze: tuple[Part, ...] = ()
     """Parts that are not trained: `words` (their vectors), `pieces` (a transformer's table of pieces, half of MiniLM's
     weights), `transformer` (all of it), and `encoder`, which keeps the weights of `init_from`: then the head is
-    trained, and where this encoder adds weights to that one, only what it adds, of the head too. With `encoder` and
-    `transformer` each text is encoded once, without dropout, and the cache keeps it."""
+    trained, and where this encoder adds weights to that of `init_from`, they alone are, in the head too. With `encoder`
+    and `transformer` each text is encoded once, without dropout, and the cache keeps it."""
     alpha: float = 1.0
     """MS-SAN's alpha: how much distance counts."""
     max_tokens: int = Field(default=256, gt=0, le=2**15 - 1)
-    """Words of a text that are read."""
+    """Words of a text that are read; of a cross-encoder, pieces of a text or pair."""
+    extra_dev_tasks: tuple[str, ...] = ()
+    """Tasks with the same labels whose dev scores are logged too."""
     train_rows: int | None = Field(default=None, gt=0)
     """Train on a random sample of this size, the same for every seed; on all examples where unset."""
     epochs: int = Field(default=10, gt=0)
@@ -219,6 +226,8 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _what_is_frozen_is_there(self) -> Self:
+        if self.encoder.name == CROSS_ENCODER and (not self.transformer or self.init_from):
+            raise ValueError("a cross-encoder needs the section [transformer], and no init_from")
         if "encoder" in self.freeze and not self.init_from:
             raise ValueError("freeze: encoder needs init_from, the run whose encoder it keeps")
         for part, here, instead in (
@@ -274,6 +283,8 @@ def _with_encoder(run: RunConfig, origin: Path) -> RunConfig:
     from heedful.training import tasks
 
     name = run.encoder.name
+    if name == CROSS_ENCODER:
+        return run
     try:
         with torch.device("meta"):  # no weights, and no random numbers drawn
             build(name, run.encoder_keywords())

@@ -15,7 +15,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from heedful.training import minilm
+from heedful.training.config import Device
 from heedful.training.minilm import MiniLM
+from heedful.training.optimise import Optimisation, make_schedule
 
 STEPS, BATCH = 60, 16
 RATE = 5e-5
@@ -26,33 +28,25 @@ LONGEST = 64
 """Word pieces of a text that are read in training."""
 
 
-def fine_tune(texts: Sequence[str], targets: npt.NDArray[np.bool_], *, seed: int) -> MiniLM:
+def fine_tune(
+    texts: Sequence[str], targets: npt.NDArray[np.bool_], *, seed: int, device: Device = "cpu"
+) -> MiniLM:
     """From N texts and their classes (N, C), one or several each. Raises DataMissing."""
-    tuned = minilm.load()
+    tuned = minilm.load(device)
     torch.manual_seed(seed)
-    classes = torch.from_numpy(targets.astype(np.float32))
+    classes = torch.from_numpy(targets.astype(np.float32)).to(device)
     tuned.model.embeddings.word_embeddings.requires_grad_(False)  # a third of the time
     weights = [weight for weight in tuned.model.parameters() if weight.requires_grad]
-    optimizer = torch.optim.AdamW(weights, lr=RATE, weight_decay=0.01, fused=True)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer,
-        RATE,
-        total_steps=STEPS,
-        pct_start=WARM_UP,
-        anneal_strategy="linear",
-        cycle_momentum=False,
-    )
+    optimiser = torch.optim.AdamW(weights, lr=RATE, weight_decay=0.01, fused=True)
+    schedule = make_schedule(optimiser, "linear", WARM_UP, STEPS)
+    optimisation = Optimisation(tuned.model, [optimiser], [schedule], average=None, clip=1.0)
     tuned.model.train()
     batches = _batches(targets, np.random.default_rng(seed))
-    for rows in track(batches, "fine-tuning MiniLM", total=STEPS, transient=True):
-        with torch.autocast("cpu", torch.bfloat16):
+    for step, rows in enumerate(track(batches, "fine-tuning MiniLM", STEPS, transient=True)):
+        with torch.autocast(device, torch.bfloat16):
             vectors = minilm.pooled(tuned, [texts[row] for row in rows], LONGEST).float()
         loss = contrastive_loss(functional.normalize(vectors, dim=-1), classes[rows])
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(weights, 1.0)
-        optimizer.step()
-        schedule.step()
+        optimisation.step(loss, step)
     tuned.model.eval()
     return tuned
 
@@ -65,7 +59,7 @@ def contrastive_loss(vectors: Tensor, classes: Tensor) -> Tensor:
     """
     common = classes @ classes.T
     either = classes.sum(1)[:, None] + classes.sum(1) - common
-    itself = torch.eye(len(vectors), dtype=torch.bool)
+    itself = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
     alike = (common / either.clamp(min=1)).masked_fill(itself, 0)
     logits = (vectors @ vectors.T / TEMPERATURE).masked_fill(itself, -torch.inf)
     likely = logits.log_softmax(dim=1).masked_fill(itself, 0)

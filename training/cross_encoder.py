@@ -1,181 +1,189 @@
-"""all-MiniLM-L6-v2 fine-tuned as a classifier of texts or pairs: the teacher of the small encoders.
+"""A pretrained transformer fine-tuned as a classifier of texts or pairs: the teacher of the small encoders.
 
 A pair is read jointly, `[CLS] first [SEP] second [SEP]` (a cross-encoder: each word of one sentence sees the
 words of the other), so it answers better than any encoder of single sentences. It is never shipped.
 """
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from pydantic import Field, ValidationError
 from rich.progress import track
 from torch import Tensor, nn
 
 from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import plan
-from heedful.training import checkpoint, metrics, minilm
-from heedful.training.config import Device, Precision, Section, Seed, TeacherConfig, refused
-from heedful.training.data import cells
+from heedful.text.kinds import RELATEDNESS_LEVELS
+from heedful.training import checkpoint, transformer
+from heedful.training.config import (
+    CROSS_ENCODER,
+    Device,
+    RunConfig,
+    TransformerConfig,
+    validate,
+)
+from heedful.training.data import cells, sorted_batches
+from heedful.training.errors import RunMissing
+from heedful.training.model import ParameterGroups, Trainable
 from heedful.training.restore import read_record
-from heedful.training.tasks.base import Example
-from heedful.training.transformer import ATTENTION
 
-KIND: Literal["teacher"] = "teacher"
 CELLS: dict[Device, int] = {"cpu": 6_000, "cuda": 200_000}
 """Pieces of a batch that is only read, padding counted."""
 
 
-class CrossEncoderConfig(Section):
-    """A TOML file of `heedful train` whose `kind` is teacher."""
+class CrossEncoder(Trainable):
+    """Pieces -> logits: a vector of the last hidden states, and a linear layer."""
 
-    kind: Literal["teacher"] = KIND
-    task: str
-    epochs: int = Field(default=2, gt=0)
-    batch: int = Field(default=64, gt=0)
-    rate: float = Field(default=1e-4, gt=0)
-    """Learning rate of the top layer of the transformer."""
-    layer_decay: float = Field(default=0.9, gt=0, le=1)
-    """Each layer below learns at this share of the rate of the one above it."""
-    head_rate: float = Field(default=1e-3, gt=0)
-    weight_decay: float = Field(default=0.01, ge=0)
-    warmup: float = Field(default=0.05, ge=0, lt=1)
-    schedule: Literal["cosine", "constant"] = "cosine"
-    average: float = Field(default=0.998, ge=0, lt=1)
-    """Decay of the moving average of the weights, which is what is evaluated and kept."""
-    max_pieces: int = Field(default=128, gt=0, le=512)
-    """Longer texts are cut; of a pair the longer text first."""
-    clip: float = Field(default=1.0, gt=0)
-    precision: Precision = "bfloat16"
-    dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Dropout of the transformer's states and its attention."""
-    teacher: TeacherConfig | None = None
-    device: Device = "cpu"
-    seed: Seed = 1
-    also: tuple[str, ...] = ()
-    """Tasks with the same labels whose dev scores are logged too."""
-
-
-class CrossEncoder(nn.Module):
-    """Pieces -> logits: the mean of the last hidden states, and a linear layer."""
-
-    def __init__(self, classes: int, *, dropout: float = 0.0, device: Device = "cpu") -> None:
+    def __init__(self, config: RunConfig, classes: int) -> None:
+        """Raises ConfigError where the section [transformer] names no model that can be loaded."""
         super().__init__()
-        loaded = minilm.load()
-        self.encoder: Any = loaded.model
-        self.encoder.set_attn_implementation(ATTENTION[device])
-        for module in self.encoder.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = dropout
-        self.encoder.embeddings.word_embeddings.requires_grad_(False)  # half of the weights
+        section = config.transformer
+        assert section is not None, "config.validate asks for it"
+        self.sentence = section.sentence
+        self.in_half = config.optimiser.precision == "bfloat16"
+        self.encoder: Any = transformer.load_any(section, config.device)
+        if "pieces" in config.freeze:
+            self.encoder.embeddings.word_embeddings.requires_grad_(False)
         self.head = nn.Linear(self.encoder.config.hidden_size, classes)
-        self.to(device)
+        self.reader = Reader.of(transformer.folder(section), config.max_tokens, self.encoder)
+        self.to(config.device)
 
-    def forward(self, ids: Tensor, types: Tensor, mask: Tensor) -> Tensor:
-        """Three of (B, L) -> (B, classes)."""
-        states = self.encoder(
-            input_ids=ids, token_type_ids=types, attention_mask=mask
-        ).last_hidden_state
-        weights = mask[:, :, None].to(states.dtype)
-        logits: Tensor = self.head((states * weights).sum(1) / weights.sum(1))
-        return logits
+    def forward(self, batch: list[Tensor]) -> Tensor:
+        """Ids, mask and, where the transformer has them, types, (B, L) each -> (B, classes)."""
+        device = self.head.weight.device
+        ids, mask, *types = (one.to(device) for one in batch)
+        more = {"token_type_ids": types[0]} if types else {}
+        with torch.autocast(device.type, torch.bfloat16, enabled=self.in_half):
+            states = self.encoder(input_ids=ids, attention_mask=mask, **more).last_hidden_state
+            weights = mask[:, :, None].to(states.dtype)
+            mean = (states * weights).sum(1) / weights.sum(1)
+            logits: Tensor = self.head(states[:, 0] if self.sentence == "cls" else mean)
+        return logits.float()
 
-    def groups(self, config: CrossEncoderConfig) -> list[dict[str, Any]]:
-        """Parameters with their learning rates: lower layers learn more slowly."""
-        layers = list(self.encoder.encoder.layer)
-        parts = [self.encoder.embeddings, *layers]
-        rates = [config.rate * config.layer_decay**i for i in reversed(range(len(parts)))]
-        found: list[dict[str, Any]] = [
-            {"params": [p for p in part.parameters() if p.requires_grad], "lr": rate}
-            for part, rate in zip(parts, rates, strict=True)
-        ]
-        return [*found, {"params": list(self.head.parameters()), "lr": config.head_rate}]
+    def experts(self, batch: list[Tensor]) -> tuple[Tensor, ...]:
+        return (self(batch),)
+
+    def learned(self) -> dict[str, Tensor]:
+        return self.state_dict()
+
+    def encoder_parameters(self) -> Iterator[nn.Parameter]:
+        parameters: Iterator[nn.Parameter] = self.encoder.parameters()
+        return parameters
+
+    def parameter_groups(self, section: TransformerConfig | None) -> ParameterGroups:
+        assert section is not None
+        head = {"params": list(self.head.parameters())}
+        return [*transformer.layer_groups(self.encoder, section), head], []
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
-    """The word pieces of N texts or pairs: `ids` and `types` concatenated, example i at `bounds[i]`."""
+class JointExamples:
+    """The pieces of N texts or pairs, concatenated, example i at `bounds[i]:bounds[i + 1]`, and targets (N, ..)."""
 
     ids: npt.NDArray[np.int32]
-    types: npt.NDArray[np.int8]
+    types: npt.NDArray[np.int8] | None
     bounds: Ints
+    targets: npt.NDArray[Any]
+    padding: int
+    cells: int
+    """Pieces of a batch in order of length."""
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def steps(self, size: int) -> int:
+        return -(-len(self) // size)
+
+    def batches(
+        self, size: int, rng: np.random.Generator | None
+    ) -> Iterator[tuple[list[Tensor], npt.NDArray[Any]]]:
+        """As `Examples.batches`; without `rng` as large as memory takes, whatever `size` is."""
+        lengths = np.diff(self.bounds)
+        if rng is None:
+            groups = [np.array(one) for one in plan(lengths.tolist(), self.cells)]
+        else:
+            groups = sorted_batches(rng.permutation(len(self)), lengths, size)
+            rng.shuffle(groups)
+        for group in groups:
+            yield self._collate(group), self.targets[group]
+
+    def _collate(self, group: Ints) -> list[Tensor]:
+        found, mask = cells(self.bounds, group)
+        ids = np.full(mask.shape, self.padding, np.int64)
+        ids[mask] = self.ids[found]
+        arrays = [ids, mask.astype(np.int64)]
+        if self.types is not None:
+            types = np.zeros(mask.shape, np.int64)
+            types[mask] = self.types[found]
+            arrays.append(types)
+        return [torch.from_numpy(one) for one in arrays]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Texts and pairs -> pieces; longer ones are cut, of a pair the longer text first."""
+
+    tokenizer: Any
+    padding: int
+    has_types: bool
+    cells: int
 
     @classmethod
-    def of(cls, examples: Sequence[tuple[str, ...]], max_pieces: int) -> Self:
+    def of(cls, folder: Path, longest: int, model: Any) -> "Reader":
         from tokenizers import Tokenizer
 
-        tokenizer = Tokenizer.from_file(str(minilm.folder() / "tokenizer.json"))
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         tokenizer.no_padding()
-        tokenizer.enable_truncation(max_pieces)
-        found = tokenizer.encode_batch([one if len(one) > 1 else one[0] for one in examples])
-        lengths = [len(one.ids) for one in found]
-        return cls(
-            np.concatenate([np.array(one.ids, np.int32) for one in found]),
-            np.concatenate([np.array(one.type_ids, np.int8) for one in found]),
-            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        )
+        tokenizer.enable_truncation(min(longest, model.config.max_position_embeddings - 2))
+        has_types = "token_type_ids" in inspect.signature(model.forward).parameters
+        device: Device = "cuda" if model.device.type == "cuda" else "cpu"
+        return cls(tokenizer, model.config.pad_token_id, has_types, CELLS[device])
 
     @property
-    def lengths(self) -> Ints:
-        return np.diff(self.bounds)
+    def pieces(self) -> int:
+        count: int = self.tokenizer.get_vocab_size()
+        return count
 
-    def collate(self, group: Ints, device: Device = "cpu") -> tuple[Tensor, Tensor, Tensor]:
-        """Ids, types and mask (B, L) of some examples."""
-        found, mask = cells(self.bounds, group)
-        ids, types = np.zeros((2, *mask.shape), np.int64)
-        ids[mask], types[mask] = self.ids[found], self.types[found]
-        first, second, third = (torch.from_numpy(one).to(device) for one in (ids, types, mask))
-        return first, second, third.long()
-
-
-def validate(fields: Any, origin: Path) -> CrossEncoderConfig:
-    """The configuration that a TOML file holds. Raises ConfigError naming the file and the field."""
-    try:
-        return CrossEncoderConfig.model_validate(fields)
-    except ValidationError as error:
-        raise refused(error, origin) from error
+    def read(self, examples: Sequence[tuple[str, ...]], targets: npt.NDArray[Any]) -> JointExamples:
+        found = self.tokenizer.encode_batch([one if len(one) > 1 else one[0] for one in examples])
+        lengths = [len(one.ids) for one in found]
+        types = [np.array(one.type_ids, np.int8) for one in found]
+        return JointExamples(
+            np.concatenate([np.array(one.ids, np.int32) for one in found]),
+            np.concatenate(types) if self.has_types else None,
+            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            targets,
+            self.padding,
+            self.cells,
+        )
 
 
-def load(folder: Path) -> tuple[CrossEncoder, CrossEncoderConfig]:
-    """The best weights of a finished run, to be read only. Raises RunMissing."""
+def load(folder: Path, device: Device = "cpu") -> CrossEncoder:
+    """The best weights of a finished run, to be read only. Raises RunMissing, RunDamaged."""
     record = read_record(folder)
-    config = CrossEncoderConfig.model_validate(record["config"])
-    device: Device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = CrossEncoder(len(record["labels"]), device=device)
+    config = validate(record["config"], folder / checkpoint.RECORD)
+    if config.encoder.name != CROSS_ENCODER:
+        raise RunMissing(f"{folder} is the run of an encoder: name a cross-encoder's")
+    classes = RELATEDNESS_LEVELS if record["kind"] == "relatedness" else len(record["labels"])
+    model = CrossEncoder(config.model_copy(update={"device": device}), classes)
     try:
         model.load_state_dict(checkpoint.best(folder))
     except RuntimeError as error:
         raise checkpoint.mixed(folder, error) from error
-    return model.eval(), config
+    return model.eval()
 
 
-def probabilities(folder: Path, texts: Sequence[tuple[str, ...]]) -> Floats:
-    """(N, classes) the run's answers to texts or pairs, on a GPU where there is one. Raises RunMissing."""
-    model, config = load(folder)
-    return answer(model, texts, config)
-
-
-def answer(
-    model: CrossEncoder, texts: Sequence[tuple[str, ...]], config: CrossEncoderConfig
-) -> Floats:
-    """(N, classes) probabilities."""
-    device: Device = "cuda" if model.head.weight.is_cuda else "cpu"
-    pieces = Pieces.of(texts, config.max_pieces)
+def probabilities(folder: Path, texts: Sequence[tuple[str, ...]], device: Device = "cpu") -> Floats:
+    """(N, classes) the run's answers to texts or pairs. Raises RunMissing, RunDamaged."""
+    model = load(folder, device)
     found = np.empty((len(texts), model.head.out_features), np.float32)
-    model.eval()
-    half = config.precision == "bfloat16"
-    groups = [np.array(one) for one in plan(pieces.lengths.tolist(), CELLS[device])]
-    with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=half):
-        for group in track(groups, "answers", transient=True):
-            logits = model(*pieces.collate(group, device))
-            found[group] = logits.float().softmax(-1).cpu().numpy()
+    batches = model.reader.read(texts, np.arange(len(texts))).batches(1, None)
+    with torch.inference_mode():
+        for batch, places in track(batches, "answers", transient=True):
+            found[places] = model(batch).softmax(-1).cpu().numpy()
     return found
-
-
-def accuracy(model: CrossEncoder, examples: Sequence[Example], config: CrossEncoderConfig) -> float:
-    found = answer(model, [one.texts for one in examples], config).argmax(1)
-    return metrics.accuracy(found, np.array([one.label for one in examples]))

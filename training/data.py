@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -183,6 +183,20 @@ def sorted_batches(order: Ints, lengths: Ints, size: int) -> list[Ints]:
     return [run[start : start + size] for run in runs for start in range(0, len(run), size)]
 
 
+class Batches(Protocol):
+    """N examples."""
+
+    def __len__(self) -> int: ...
+
+    def steps(self, size: int) -> int:
+        """The number of batches in an epoch."""
+
+    def batches(
+        self, size: int, rng: np.random.Generator | None
+    ) -> Iterator[tuple[list[Any], npt.NDArray[Any]]]:
+        """What the model reads, and targets (B, ..). Shuffled with `rng`, else in order of length."""
+
+
 @dataclass(frozen=True, slots=True)
 class Examples:
     """Rows and targets (N, ..) of N examples; `sides` (N, 1) or (N, 2) indexes `rows`."""
@@ -191,6 +205,10 @@ class Examples:
     sides: Ints
     targets: npt.NDArray[Any]
     groups: Sequence[Ints] = ()  # examples that are drawn together; none: each alone
+    subword_dropout: float = 0.0
+    """Share of the listed words that shuffled batches compose of their subwords too."""
+    mixed: bool = False
+    """Whether shuffled batches hold texts of any lengths, not of similar ones."""
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -216,27 +234,24 @@ class Examples:
         self,
         size: int,
         rng: np.random.Generator | None,
-        composed_share: float = 0.0,
-        *,
-        mixed: bool = False,
     ) -> Iterator[tuple[list[Batch], npt.NDArray[Any]]]:
         """One `Batch` per side, and targets (B, ..). Shuffled with `rng`, else in order of length.
 
-        Shuffling keeps similar lengths together, unless lengths are `mixed`: examples are sorted within runs
+        Shuffling keeps similar lengths together, unless they are `mixed`: examples are sorted within runs
         of 64 batches. A last batch of one example joins the one before it, because batch norm cannot train
-        on one row. With composed words, a `composed_share` of the listed words is composed too.
+        on one row.
         """
 
         def drop(length: int) -> npt.NDArray[np.bool_]:
             assert rng is not None
-            return rng.random(length) < composed_share
+            return rng.random(length) < self.subword_dropout
 
         lengths = np.diff(self.rows.bounds)[self.sides].max(axis=1)
         if rng is None:
             groups = np.array_split(np.argsort(lengths, kind="stable"), -(-len(self) // size))
         else:
             # Equal lengths: the order stays random.
-            sorted_by = np.zeros_like(lengths) if mixed else lengths
+            sorted_by = np.zeros_like(lengths) if self.mixed else lengths
             groups = sorted_batches(self._order(rng), sorted_by, size)
             if len(groups) > 1 and len(groups[-1]) == 1 < size:
                 groups[-2:] = [np.concatenate(groups[-2:])]

@@ -1,18 +1,19 @@
 """Distillation of a classifier (Hinton, Vinyals and Dean 2015): a finished run's probabilities as targets."""
 
-import hashlib
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import torch
 from rich.progress import track
 
-from heedful.files.atomic import write_arrays
 from heedful.models.registry import reads_trees
 from heedful.text.arrays import Floats
 from heedful.text.parse import Parser
 from heedful.training import checkpoint, cross_encoder
+from heedful.training.cache import Arrays, cached
+from heedful.training.config import CROSS_ENCODER, Device
 from heedful.training.data import Examples
 from heedful.training.errors import ConfigError
 from heedful.training.parses import parse
@@ -23,7 +24,13 @@ BATCH = 256
 
 
 def probabilities(
-    folder: Path, examples: Sequence[Example], *, classes: int, pipeline: str, cache: Path
+    folder: Path,
+    examples: Sequence[Example],
+    *,
+    classes: int,
+    pipeline: str,
+    cache: Path,
+    device: Device = "cpu",
 ) -> Floats:
     """(N, classes) the probabilities of the run's best model, cached so that an interrupted run can continue.
 
@@ -37,25 +44,25 @@ def probabilities(
             f"teacher.run: {folder} has {len(record['labels'])} classes, not {classes}"
         )
     texts = [example.texts for example in examples]
-    small = "encoder" in record["config"]
-    digest = hashlib.sha256((folder / checkpoint.BEST).read_bytes())
-    for one in texts:
-        digest.update("\0".join(one).encode() + b"\0\0")
-    kept = cache / f"{'taught' if small else 'fine-tuned'}-{digest.hexdigest()[:24]}.npz"
-    if not kept.exists():
-        if small:
-            run = restore(folder)
-            answers = _answer(run, examples, classes=classes, pipeline=pipeline, cache=cache)
-        else:
-            answers = cross_encoder.probabilities(folder, texts)
-        write_arrays(kept, answers=answers)
-    with np.load(kept) as archive:
-        loaded: Floats = archive["answers"]
-    return loaded
+    small = record["config"]["encoder"]["name"] != CROSS_ENCODER
+    weights = (folder / checkpoint.BEST).read_bytes()
+    key = chain([weights], ("\0".join(one).encode() + b"\0\0" for one in texts))
+
+    def answer() -> Arrays:
+        if not small:
+            return {"answers": cross_encoder.probabilities(folder, texts, device)}
+        run = restore(folder)
+        run.model.to(device)
+        return {"answers": _answer(run, examples, classes, pipeline=pipeline, cache=cache)}
+
+    kept: Floats = cached(cache, key, answer, prefix="taught-" if small else "fine-tuned-")[
+        "answers"
+    ]
+    return kept
 
 
 def _answer(
-    run: Run, examples: Sequence[Example], *, classes: int, pipeline: str, cache: Path
+    run: Run, examples: Sequence[Example], classes: int, *, pipeline: str, cache: Path
 ) -> Floats:
     config = run.config
     parsed = parse(
@@ -72,7 +79,10 @@ def _answer(
     answers = np.full((len(examples), classes), 1 / classes, np.float32)
     half = config.optimiser.precision == "bfloat16"
     batches = readable.batches(BATCH, None)
-    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=half):
+    with (
+        torch.inference_mode(),
+        torch.autocast(run.model.alpha.device.type, torch.bfloat16, enabled=half),
+    ):
         for sides, group in track(batches, "teaching", -(-len(readable) // BATCH), transient=True):
-            answers[group] = run.model(sides).float().softmax(-1).numpy()
+            answers[group] = run.model(sides).float().softmax(-1).cpu().numpy()
     return answers

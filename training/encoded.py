@@ -1,7 +1,6 @@
 """What a frozen encoder makes of each text: computed once, kept in the cache, and read in every epoch."""
 
-import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ import numpy.typing as npt
 import torch
 from rich.progress import track
 
-from heedful.files.atomic import write_arrays
 from heedful.text.arrays import Ints
+from heedful.training.cache import Arrays, cached
 from heedful.training.data import Rows, cells
 from heedful.training.model import EncodedBatch, TrainingModel
 
@@ -43,21 +42,27 @@ class EncodedRows(Rows):
 
 def encoded(model: TrainingModel, rows: Rows, cache: Path, *, half: bool) -> EncodedRows:
     """The texts of `rows` as the model's frozen encoder reads them, in bfloat16 with `half`."""
-    digest = hashlib.sha256(str(half).encode())
+    arrays = cached(
+        cache,
+        _key(model, rows, half=half),
+        lambda: _encode(model, rows, half=half),
+        prefix="encoded-",
+    )
+    vectors, words, stops = (arrays[name] for name in ("vectors", "words", "stops"))
+    return EncodedRows(**_fields(rows), vectors=vectors, words=words, stops=stops)
+
+
+def _key(model: TrainingModel, rows: Rows, *, half: bool) -> Iterator[bytes]:
+    yield str(half).encode()
     for name, weight in model.sentence.named_parameters():
         if not weight.requires_grad:
-            digest.update(name.encode() + weight.cpu().numpy().tobytes())
-    digest.update(model.alpha.cpu().numpy().tobytes())
+            yield name.encode() + weight.cpu().numpy().tobytes()
+    yield model.alpha.cpu().numpy().tobytes()
     for array in (rows.ids, rows.heads, rows.bounds):
-        digest.update(array.tobytes())
-    file = cache / f"encoded-{digest.hexdigest()[:24]}.npz"
-    if not file.exists():
-        write_arrays(file, **_encode(model, rows, half=half))
-    with np.load(file) as archive:
-        return EncodedRows(**_fields(rows), **archive)
+        yield array.tobytes()
 
 
-def _encode(model: TrainingModel, rows: Rows, *, half: bool) -> dict[str, npt.NDArray[Any]]:
+def _encode(model: TrainingModel, rows: Rows, *, half: bool) -> Arrays:
     """The arrays of `EncodedRows`."""
     lengths = np.minimum(np.diff(rows.bounds), model.sentence.encoder.head_words)
     stops = np.concatenate([[0], np.cumsum(lengths)])

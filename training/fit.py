@@ -5,6 +5,7 @@ from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.config import (
+    Device,
     EncoderConfig,
     HeadConfig,
     OptimiserConfig,
@@ -77,21 +78,29 @@ def make_task(
 
 
 def make_config(
-    task: Task, *, encoder: str, word_vectors: str, size: int, seed: int, epochs: int = EPOCHS
+    task: Task,
+    *,
+    encoder: str,
+    word_vectors: str,
+    size: int,
+    seed: int,
+    epochs: int = EPOCHS,
+    device: Device = "cpu",
 ) -> RunConfig:
     """Settings that work well on sentence datasets of 3,000 to 10,000 rows (docs/notes/fit.md)."""
     return RunConfig(
         task=task.name,
         encoder=EncoderConfig(name=encoder),
         words=WordsConfig(
-            vectors=word_vectors, dim=min(DIM, size), scale=3.0, background_min_count=1
+            vectors=word_vectors, dim=min(DIM, size), init_rms=3.0, background_min_count=1
         ),
         head=HeadConfig(dropout=0.3),
-        optimiser=OptimiserConfig(batch=32, rate=1e-3, word_lr=5e-4, average=0.95),
+        optimiser=OptimiserConfig(batch=32, rate=1e-3, word_lr=5e-4, ema_decay=0.95),
         epochs=epochs,
         patience=2,
         seed=seed,
         licence=UNSTATED,
+        device=device,
     )
 
 

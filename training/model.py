@@ -1,7 +1,8 @@
 """The model of a configuration: word vectors, encoder and head."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,8 +17,8 @@ from heedful.text import composition
 from heedful.text.arrays import Floats
 from heedful.text.batch import Batch
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
-from heedful.training import teacher_vectors
-from heedful.training.config import RunConfig
+from heedful.training import teacher_vectors, transformer
+from heedful.training.config import RunConfig, TransformerConfig
 from heedful.training.errors import ConfigError
 
 PARTS = 4
@@ -32,7 +33,30 @@ class EncodedBatch(Batch):
     words: Floats  # (B, L, E), the first of each text
 
 
-class TrainingModel(nn.Module):
+ParameterGroups = tuple[list[dict[str, Any]], list[nn.Parameter]]
+"""Groups of dense parameters, some with a learning rate (torch.optim), and the sparse ones of word tables."""
+
+
+class Trainable(nn.Module):
+    """What the loop trains."""
+
+    def experts(self, batch: list[Any]) -> tuple[Tensor, ...]:
+        """The logits (B, classes) that are trained, each with its own loss; `forward` combines them."""
+        raise NotImplementedError
+
+    def learned(self) -> dict[str, Tensor]:
+        """The weights that a run keeps."""
+        raise NotImplementedError
+
+    def parameter_groups(self, section: TransformerConfig | None) -> ParameterGroups:
+        raise NotImplementedError
+
+    def encoder_parameters(self) -> Iterator[nn.Parameter]:
+        """Without word vectors, a transformer below and the head: those that a log counts."""
+        raise NotImplementedError
+
+
+class TrainingModel(Trainable):
     """An encoder and its head: one `Batch` per side -> vectors -> logits.
 
     A head with batch norm learns from batches of `mixed` lengths: from batches of one length it would learn what
@@ -58,13 +82,29 @@ class TrainingModel(nn.Module):
         if lacking := [*unexpected, *(set(missing) - self.known)]:
             raise RuntimeError(f"weights of another model: {min(lacking)}")
 
+    def encoder_parameters(self) -> Iterator[nn.Parameter]:
+        return self.sentence.encoder.parameters()
+
+    def parameter_groups(self, section: TransformerConfig | None) -> ParameterGroups:
+        """A transformer's weights are dense, at their own rate; tables of words are sparse."""
+        embedding = self.sentence.embedding
+        tables = [one for one in embedding.modules() if isinstance(one, nn.Embedding)]
+        below = [embedding] if section else tables
+        apart = {id(p) for one in below for p in one.parameters()}
+        dense = [{"params": [p for p in self.parameters() if id(p) not in apart]}]
+        trained = [p for one in below for p in one.parameters() if p.requires_grad]
+        if not section:
+            return dense, trained
+        assert isinstance(embedding, PieceEmbedding)
+        layers = transformer.layer_groups(embedding.transformer, section)
+        return [*dense, *(one for one in layers if one["params"])], []
+
     def forward(self, sides: list[Batch]) -> Tensor:
         """Batches of B sentences each -> (B, classes)."""
         logits: Tensor = self.head(*map(self.encode, sides))
         return logits
 
     def experts(self, sides: list[Batch]) -> tuple[Tensor, ...]:
-        """The logits (B, classes) that are trained, each with its own loss; `forward` combines them."""
         vectors = map(self.encode, sides)
         if isinstance(self.head, AlignedNLIHead):
             return self.head.experts(*vectors)

@@ -16,11 +16,11 @@ from heedful.text.arrays import Floats
 from heedful.text.batch import Batch
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
 from heedful.training import distillation, teacher_vectors
-from heedful.training.config import DistillationConfig, RunConfig, TeacherConfig
-from heedful.training.data import Examples, labels
+from heedful.training.config import Device, DistillationConfig, RunConfig, TeacherConfig
+from heedful.training.data import Batches, labels
 from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.metrics import dev_metric
-from heedful.training.model import TrainingModel
+from heedful.training.model import Trainable, TrainingModel
 from heedful.training.restore import require
 from heedful.training.tasks.base import UNLABELLED, Example
 
@@ -31,10 +31,10 @@ class Objective(Protocol):
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
         """(N, ..) the targets of the loss."""
 
-    def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
+    def loss(self, model: Any, sides: list[Any], targets: Tensor) -> Tensor:
         """Mean over a batch, ()."""
 
-    def answer(self, model: TrainingModel, sides: list[Batch]) -> Tensor:
+    def answer(self, model: Any, sides: list[Any]) -> Tensor:
         """(B,) the answers that the kind's metrics compare with the labels."""
 
 
@@ -47,11 +47,11 @@ class Classes:
             raise ConfigError("task: some of its examples have no label: name a run in [teacher]")
         return classes
 
-    def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
+    def loss(self, model: Trainable, sides: list[Any], targets: Tensor) -> Tensor:
         losses = [functional.cross_entropy(one, targets) for one in model.experts(sides)]
         return torch.stack(losses).sum()
 
-    def answer(self, model: TrainingModel, sides: list[Batch]) -> Tensor:
+    def answer(self, model: Trainable, sides: list[Any]) -> Tensor:
         best: Tensor = model(sides).argmax(-1)
         return best
 
@@ -64,6 +64,7 @@ class Taught(Classes):
     classes: int
     pipeline: str
     cache: Path
+    device: Device
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
         asked = [i for i, one in enumerate(examples) if not one.trusted]
@@ -73,7 +74,12 @@ class Taught(Classes):
         questions = [examples[i] for i in asked]
         each = [
             distillation.probabilities(
-                run, questions, classes=self.classes, pipeline=self.pipeline, cache=self.cache
+                run,
+                questions,
+                classes=self.classes,
+                pipeline=self.pipeline,
+                cache=self.cache,
+                device=self.device,
             )
             for run in self.teacher.runs
         ]
@@ -91,10 +97,10 @@ class Relatedness:
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
         return soft_targets(labels(examples))
 
-    def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
+    def loss(self, model: Trainable, sides: list[Any], targets: Tensor) -> Tensor:
         return functional.kl_div(model(sides).log_softmax(-1), targets, reduction="batchmean")
 
-    def answer(self, model: TrainingModel, sides: list[Batch]) -> Tensor:
+    def answer(self, model: Trainable, sides: list[Any]) -> Tensor:
         return expected_score(model(sides))
 
 
@@ -169,11 +175,13 @@ def make_objective(
         return Relatedness()
     if kind == "embedding":
         return Distillation(config.distillation, cache, config.device)
-    return make_classes(config.teacher, classes, pipeline=pipeline, cache=cache)
+    return make_classes(
+        config.teacher, classes, pipeline=pipeline, cache=cache, device=config.device
+    )
 
 
 def make_classes(
-    teacher: TeacherConfig | None, classes: int, *, pipeline: str, cache: Path
+    teacher: TeacherConfig | None, classes: int, *, pipeline: str, cache: Path, device: Device
 ) -> Classes:
     """The objective of a classifier, taught by a teacher or not. Raises RunMissing where it has not been trained."""
     if teacher is None:
@@ -183,10 +191,10 @@ def make_classes(
             require(run)
         except RunMissing as error:
             raise RunMissing(f"teacher.run: {error}") from error
-    return Taught(teacher, classes, pipeline, cache)
+    return Taught(teacher, classes, pipeline, cache, device)
 
 
-def dev_score(objective: Objective, kind: Kind, model: TrainingModel, examples: Examples) -> float:
+def dev_score(objective: Objective, kind: Kind, model: Trainable, examples: Batches) -> float:
     """The kind's dev metric on examples with labels as targets."""
     model.eval()
     answers, labels = [], []

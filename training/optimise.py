@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self, cast
@@ -17,9 +17,9 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from heedful.training.checkpoint import Stateful
 from heedful.training.config import Device, OptimiserConfig, RunConfig
-from heedful.training.data import Examples
+from heedful.training.data import Batches, Examples
 from heedful.training.errors import ConfigError
-from heedful.training.model import TrainingModel
+from heedful.training.model import Trainable
 
 Tensors = tuple[Tensor, ...] | list[Tensor]
 STATISTICS_BATCHES = 100
@@ -31,19 +31,17 @@ AVERAGE_EVERY = 4
 class Optimisation:
     """A model with what moves its weights."""
 
-    model: TrainingModel
+    model: nn.Module
     optimisers: list[Optimizer]
     schedules: list[LambdaLR]
     average: AveragedModel | None
     clip: float
 
     @classmethod
-    def of(cls, model: TrainingModel, config: RunConfig, steps: int) -> Self:
+    def of(cls, model: Trainable, config: RunConfig, steps: int) -> Self:
         """`steps` is the number of batches in all epochs."""
         optimiser = config.optimiser
-        optimisers = make_optimisers(
-            model, optimiser, config.transformer.rate if config.transformer else None
-        )
+        optimisers = make_optimisers(*model.parameter_groups(config.transformer), optimiser)
         schedules = [
             make_schedule(each, optimiser.schedule, optimiser.warmup, steps) for each in optimisers
         ]
@@ -51,9 +49,9 @@ class Optimisation:
         return cls(model, optimisers, schedules, average, optimiser.clip)
 
     @property
-    def evaluated(self) -> TrainingModel:
+    def evaluated(self) -> Trainable:
         """The model that dev scores and export see: the averaged one where there is one."""
-        return cast(TrainingModel, self.average.module) if self.average else self.model
+        return cast(Trainable, self.average.module if self.average else self.model)
 
     def step(self, loss: Tensor, number: int) -> None:
         """One step down the gradient of `loss`; `number` counts the steps of an epoch."""
@@ -68,7 +66,7 @@ class Optimisation:
         if self.average and number % AVERAGE_EVERY == 0:
             self.average.update_parameters(self.model)
 
-    def estimate_statistics(self, examples: Examples, config: RunConfig) -> None:
+    def estimate_statistics(self, examples: Batches, config: RunConfig) -> None:
         """Batch norm of averaged weights gets their own statistics: AveragedModel copies the live weights'.
 
         They are means over STATISTICS_BATCHES of the training data without dropout, as dev and test are read. torch's
@@ -83,7 +81,9 @@ class Optimisation:
             norm.momentum = None  # the mean over all batches
             norm.train()
         rng = np.random.default_rng(config.seed)
-        batches = examples.batches(config.optimiser.batch, rng, mixed=True)
+        if isinstance(examples, Examples):
+            examples = replace(examples, subword_dropout=0.0)
+        batches = examples.batches(config.optimiser.batch, rng)
         with torch.no_grad():
             for sides, _ in islice(batches, STATISTICS_BATCHES):
                 self.evaluated(sides)
@@ -130,45 +130,38 @@ def require_device(device: Device) -> None:
 
 
 def make_optimisers(
-    model: TrainingModel, config: OptimiserConfig, transformer_rate: float | None
+    dense: list[dict[str, Any]], words: list[nn.Parameter], config: OptimiserConfig
 ) -> list[Optimizer]:
-    """One for the layers and, unless they are frozen, a sparse Adam for the tables of word vectors.
+    """One for the dense parameters and, where there are any, a sparse Adam for the tables of word vectors.
 
-    A transformer's weights are dense: they belong to the first one, at their own rate. Both add
-    `weight_decay` times a weight to its gradient: the penalty is half of that times its square, in the loss.
+    Adam and SGD add `weight_decay` times a weight to its gradient: the penalty is half of that times its square, in
+    the loss.
     """
-    embedding = model.sentence.embedding
-    tables = [one for one in embedding.modules() if isinstance(one, nn.Embedding)]
-    sparse = [embedding] if transformer_rate is not None else tables
-    words = [p for one in sparse for p in one.parameters() if p.requires_grad]
-    table = {id(p) for one in sparse for p in one.parameters()}
-    layers: list[dict[str, Any]] = [
-        {"params": [p for p in model.parameters() if id(p) not in table]}
-    ]
-    if transformer_rate is not None and words:
-        layers.append({"params": words, "lr": transformer_rate})
     rate, decay = config.rate, config.weight_decay
     optimisers: list[Optimizer] = []
     if config.name == "adam":
-        optimisers.append(torch.optim.Adam(layers, lr=rate, weight_decay=decay))
+        optimisers.append(torch.optim.Adam(dense, lr=rate, weight_decay=decay))
+    elif config.name == "adamw":
+        optimisers.append(torch.optim.AdamW(dense, lr=rate, weight_decay=decay))
     else:
         momentum = config.momentum
-        optimisers.append(torch.optim.SGD(layers, lr=rate, momentum=momentum, weight_decay=decay))
-    if words and transformer_rate is None:
+        optimisers.append(torch.optim.SGD(dense, lr=rate, momentum=momentum, weight_decay=decay))
+    if words:
         optimisers.append(torch.optim.SparseAdam(words, lr=config.word_lr))
     return optimisers
 
 
 def make_schedule(optimiser: Optimizer, schedule: str, warmup: float, steps: int) -> LambdaLR:
-    """Linear warm-up over the first `warmup` of all steps, then a cosine to zero, or constant until it is halved."""
+    """Linear warm-up over the first `warmup` of all steps, then a cosine or a line to zero, or constant."""
     rise = max(1, round(warmup * steps))
 
     def factor(step: int) -> float:
         if step < rise:
             return (step + 1) / rise
-        if schedule != "cosine":
-            return 1.0
-        return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - rise) / max(1, steps - rise))))
+        done = min(1.0, (step - rise) / max(1, steps - rise))
+        if schedule == "linear":
+            return 1 - done
+        return 0.5 * (1 + math.cos(math.pi * done)) if schedule == "cosine" else 1.0
 
     return LambdaLR(optimiser, factor)
 

@@ -1,12 +1,11 @@
 """Texts -> tokens and governors, parsed in processes and cached."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -14,18 +13,21 @@ import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
-from heedful.files.atomic import write_arrays
 from heedful.text.arrays import Ints
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.plain import plain_word
 from heedful.text.vocab import Vocab
+from heedful.training.cache import Arrays, cached
 from heedful.training.data import Framing, Rows, Spelling
 
 CHUNK = 512
 """Texts per task of a process that parses."""
 READING = 4
 """Version of what `text.parse` makes of a text: parses that were cached under another one are not used."""
+
+TokensAndHeads = tuple[tuple[str, ...], list[int]]
+"""Of one text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def _parser(pipeline: str) -> Parser:
     return Parser.load(pipeline)
 
 
-def _parse_chunk(pipeline: str, jobs: list[ParseJob]) -> list[tuple[tuple[str, ...], list[int]]]:
+def _parse_chunk(pipeline: str, jobs: list[ParseJob]) -> list[TokensAndHeads]:
     return [(parse.tokens, parse.heads.tolist()) for parse in _parser(pipeline).parse(jobs)]
 
 
@@ -85,34 +87,30 @@ def parse(
     Texts without a token are left out; longer texts are cut to `max_tokens`.
     """
     distinct = list(dict.fromkeys(texts))
-    digest = hashlib.sha256(f"{fingerprint} {max_tokens} {tree} {READING}\n".encode())
-    for text in distinct:
-        digest.update(text.encode() + b"\0")
-    file = cache_dir / f"{digest.hexdigest()[:24]}.npz"
-    if not file.exists():
-        jobs = [ParseJob(text, max_tokens, tree) for text in distinct]
-        chunks = [jobs[start : start + CHUNK] for start in range(0, len(jobs), CHUNK)]
-        if len(chunks) == 1:  # starting a process takes longer than parsing this
-            parsed = _parse_chunk(pipeline, jobs)
-        else:
-            with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-                results = pool.map(_parse_chunk, [pipeline] * len(chunks), chunks)
-                parsed = [one for chunk in track(results, "parsing", len(chunks)) for one in chunk]
-        _save_parses(file, parsed)
-    with np.load(file) as archive:
-        tokens = archive["tokens"].tobytes().decode().split("\n")
-        lengths, heads = archive["lengths"], archive["heads"]
+    setting = f"{fingerprint} {max_tokens} {tree} {READING}\n".encode()
+    key = chain([setting], (text.encode() + b"\0" for text in distinct))
+    jobs = [ParseJob(text, max_tokens, tree) for text in distinct]
+    kept = cached(cache_dir, key, lambda: _arrays(_parse(pipeline, jobs)))
+    tokens, lengths = kept["tokens"].tobytes().decode().split("\n"), kept["lengths"]
     bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     index = {text: i for i, text in enumerate(distinct) if lengths[i]}
-    return Parsed(index, tokens, heads, bounds)
+    return Parsed(index, tokens, kept["heads"], bounds)
 
 
-def _save_parses(file: Path, parsed: list[tuple[tuple[str, ...], list[int]]]) -> None:
+def _parse(pipeline: str, jobs: list[ParseJob]) -> list[TokensAndHeads]:
+    chunks = [jobs[start : start + CHUNK] for start in range(0, len(jobs), CHUNK)]
+    if len(chunks) == 1:  # starting a process takes longer than parsing this
+        return _parse_chunk(pipeline, jobs)
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        results = pool.map(_parse_chunk, [pipeline] * len(chunks), chunks)
+        return [one for chunk in track(results, "parsing", len(chunks)) for one in chunk]
+
+
+def _arrays(parsed: list[TokensAndHeads]) -> Arrays:
     """Joins tokens with line ends, which no token holds."""
     joined = "\n".join(token for tokens, _ in parsed for token in tokens).encode()
-    write_arrays(
-        file,
-        tokens=np.frombuffer(joined, np.uint8),
-        lengths=np.array([len(tokens) for tokens, _ in parsed], np.int64),
-        heads=np.array([head for _, heads in parsed for head in heads], np.int16),
-    )
+    return {
+        "tokens": np.frombuffer(joined, np.uint8),
+        "lengths": np.array([len(tokens) for tokens, _ in parsed], np.int64),
+        "heads": np.array([head for _, heads in parsed for head in heads], np.int16),
+    }

@@ -1,7 +1,7 @@
 """A task's examples -> ids, trees, targets and initial word vectors."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from heedful.text.parse import Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.vocab import Vocab
 from heedful.training import transformer, vectors, word2vec
-from heedful.training.config import Paths, RunConfig, WordsConfig
+from heedful.training.config import Paths, RunConfig
 from heedful.training.data import Examples, vocabulary
 from heedful.training.neighbourhoods import neighbourhoods
 from heedful.training.objectives import Objective
@@ -32,7 +32,7 @@ class Prepared:
     """The data of a run."""
 
     train: Examples
-    dev: Examples
+    dev: dict[str, Examples]
     lexicon: Lexicon
     words: Tensor | nn.Module
     """(V, D) initial word vectors, or the transformer in their place."""
@@ -40,9 +40,14 @@ class Prepared:
 
 
 def prepare(
-    config: RunConfig, task: Task, objective: Objective, train: Sequence[Example], paths: Paths
+    config: RunConfig,
+    task: Task,
+    objective: Objective,
+    train: Sequence[Example],
+    devs: Mapping[str, Sequence[Example]],
+    paths: Paths,
 ) -> Prepared:
-    """Parse the texts of `train`, of the task's dev split and, for the vocabulary, of its background.
+    """Parse the texts of `train`, of the dev splits and, for the vocabulary, of the task's background.
 
     Raises DataMissing, DataError, ParserError, ConfigError, RunMissing.
     """
@@ -54,11 +59,9 @@ def prepare(
         max_tokens=config.max_tokens,
         cache_dir=paths.cache,
     )
-    dev = task.dev.read(paths.data)
-    for split, found in (("train", train), ("dev", dev)):
-        task.require(split, found)
     tree = reads_trees(config.encoder.name, config.encoder_keywords())
-    train_texts, dev_texts = (read(_texts(part), tree=tree) for part in (train, dev))
+    train_texts = read(_texts(train), tree=tree)
+    dev_texts = {name: read(_texts(found), tree=tree) for name, found in devs.items()}
     lexicon: Lexicon
     words: Tensor | nn.Module
     # An embedding that goes on from another keeps its words: its texts may be fewer.
@@ -72,14 +75,14 @@ def prepare(
         widened = config.words.background_min_count is not None
         sources = task.background if widened else ()
         background = [read(_texts(source.read(paths.data)), tree=False) for source in sources]
-        lexicon, words = _word_table(config.words, train_texts, background, paths.data, config.seed)
+        lexicon, words = _word_table(config, train_texts, background, paths.data)
     examples = Examples.of(train, train_texts.rows(lexicon), objective.targets)
     if size := task.kind == "embedding" and config.distillation.hard_batch_size:
         rng = np.random.default_rng(config.seed)
         examples = replace(examples, groups=neighbourhoods(examples.targets, size, rng))
     return Prepared(
         train=examples,
-        dev=Examples.of(dev, dev_texts.rows(lexicon)),
+        dev={name: Examples.of(devs[name], one.rows(lexicon)) for name, one in dev_texts.items()},
         lexicon=lexicon,
         words=words,
         parser=parser,
@@ -87,29 +90,30 @@ def prepare(
 
 
 def _word_table(
-    config: WordsConfig, train: Parsed, background: list[Parsed], data: Path, seed: int
+    config: RunConfig, train: Parsed, background: list[Parsed], data: Path
 ) -> tuple[Vocab, Tensor]:
     """The vocabulary and its (V, D) initial vectors."""
+    words = config.words
     source: vectors.VectorSource
-    if config.vectors == "word2vec":
-        source = word2vec.train([train, *background], dim=config.dim, seed=seed)
+    if words.vectors == "word2vec":
+        source = word2vec.train([train, *background], dim=words.dim, seed=config.seed)
     else:
-        source = vectors.source(config.vectors, data)
+        source = vectors.source(words.vectors, data, config.device)
     vocab = vocabulary(
         train.counts(),
         sum((texts.counts() for texts in background), Counter()),
         source.has,
-        min_count=config.min_count,
-        background_min_count=config.background_min_count,
-        composed=config.subword_rows,
-        limit=config.limit,
+        min_count=words.min_count,
+        background_min_count=words.background_min_count,
+        composed=words.subword_rows,
+        limit=words.limit,
     )
     table = vectors.initial(
         source.look_up(vocab.words),
         source.has(vocab.words),
-        dim=config.dim,
-        scale=config.init_rms,
-        seed=seed,
+        dim=words.dim,
+        scale=words.init_rms,
+        seed=config.seed,
     )
     return vocab, table
 

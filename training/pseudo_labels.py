@@ -13,6 +13,7 @@ from rich.progress import track
 
 from heedful.text.arrays import Doubles, Ints
 from heedful.training import contrastive, minilm
+from heedful.training.config import Device
 from heedful.training.linear import Linear, Recipe, TeacherKind, Texts
 
 FROZEN_STRENGTH, FINE_TUNED_STRENGTH = 10.0, 1.0
@@ -50,6 +51,7 @@ class FineTunedTeacher:
     rows: Sequence[str]
     unlabelled: Sequence[str]
     seed: int
+    device: Device = "cpu"
     _kept: dict[bytes, Doubles] = field(default_factory=dict)
 
     def answers(self, recipe: Recipe, rows: Ints, targets: Flags) -> Doubles:
@@ -78,7 +80,7 @@ class FineTunedTeacher:
 
     def _learn(self, recipe: Recipe, rows: Ints, targets: Flags) -> Doubles:
         texts = [self.rows[row] for row in rows]
-        model = contrastive.fine_tune(texts, targets, seed=self.seed)
+        model = contrastive.fine_tune(texts, targets, seed=self.seed, device=self.device)
         vectors = minilm.unit_vectors(model, [*texts, *self.unlabelled])
         every = Texts([np.empty(0, np.int64)] * len(vectors), vectors)
         labelled = np.arange(len(texts))

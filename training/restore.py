@@ -11,7 +11,7 @@ from heedful.models.lora import merge
 from heedful.text.pieces import Lexicon, Pieces
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, transformer
-from heedful.training.config import RunConfig, validate
+from heedful.training.config import CROSS_ENCODER, RunConfig, validate
 from heedful.training.errors import RunDamaged, RunMissing
 from heedful.training.model import TrainingModel, make_model
 
@@ -27,7 +27,7 @@ class Run:
 
 
 def restore(folder: Path) -> Run:
-    """Raises RunMissing where the run has not ended or is a teacher's, which has no encoder, and RunDamaged."""
+    """Raises RunMissing (unfinished, or a cross-encoder's run) or RunDamaged."""
     record = encoder_record(folder)
     config = validate(record["config"], folder / checkpoint.RECORD)
     lexicon, words = read_words(folder, config)
@@ -47,12 +47,10 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def encoder_record(folder: Path) -> dict[str, Any]:
-    """The same of an encoder's run. Raises RunMissing for a teacher's too, RunDamaged."""
+    """The same of an encoder's run. Raises RunMissing for a cross-encoder's too, RunDamaged."""
     record = read_record(folder)
-    if "encoder" not in record["config"]:
-        raise RunMissing(
-            f"{folder} is the run of a teacher, which has no encoder: name an encoder's"
-        )
+    if record["config"]["encoder"]["name"] == CROSS_ENCODER:
+        raise RunMissing(f"{folder} is the run of a cross-encoder: name an encoder's")
     return record
 
 

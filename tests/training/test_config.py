@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from heedful.models.registry import ENCODERS, build
-from heedful.training import config, cross_encoder, tasks
+from heedful.training import config, tasks
 from heedful.training.errors import ConfigError
 
 TEACHERS = sorted(Path("configs/teachers").glob("*.toml"))
@@ -55,6 +55,7 @@ def test_defaults(tmp_path: Path) -> None:
         ("freeze = ['encoder']\n" + GOOD, r"run\.toml: freeze: encoder needs init_from, the run"),
         ("freeze = ['pieces']\n" + GOOD, r"run\.toml: freeze: this run has no pieces: name words"),
         ("freeze = ['head']\n" + GOOD, r"run\.toml: freeze\.0: "),
+        (GOOD.replace("ms-san", "cross-encoder"), r"run\.toml: a cross-encoder needs the section"),
         (GOOD + "[encoder.config]\nheads = 3\n", r"run\.toml: encoder\.config: 3 heads over"),
         (GOOD + "[encoder.config]\nsize = 3\n", r"run\.toml: encoder\.config: .*'size'"),
         (GOOD + "[encoder.config]\nhidden = -1\n", r"run\.toml: encoder\.config: "),
@@ -146,9 +147,9 @@ def test_every_published_configuration_names_a_task_and_builds_its_encoder(file:
 
 @pytest.mark.parametrize("file", TEACHERS, ids=str)
 def test_every_published_teacher_names_its_tasks(file: Path) -> None:
-    teacher = cross_encoder.validate(config.load(file), file)
-    labels = {tasks.get(name).labels for name in (teacher.task, *teacher.also)}
-    assert len(labels) == 1
+    teacher = config.read(file)
+    labels = {tasks.get(name).labels for name in (teacher.task, *teacher.extra_dev_tasks)}
+    assert (len(labels), teacher.encoder.name) == (1, config.CROSS_ENCODER)
 
 
 def test_every_encoder_has_a_configuration() -> None:

@@ -1,9 +1,6 @@
-"""all-MiniLM-L6-v2 fine-tuned on pairs: it learns what only both sentences together say, and teaches it."""
+"""A cross-encoder learns what only both texts together say, teaches it, and goes on where it was stopped."""
 
 import io
-import json
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +11,13 @@ import pytest
 import torch
 from rich.console import Console
 
-from heedful.cli import compact
-from heedful.training import checkpoint, cross_encoder, cross_encoder_training, distillation
-from heedful.training.config import Paths, TeacherConfig
-from heedful.training.cross_encoder import CrossEncoderConfig, Pieces
-from heedful.training.errors import ConfigError
+from heedful.training import checkpoint, cross_encoder, distillation, loop
+from heedful.training.config import Paths, RunConfig, TeacherConfig
+from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.objectives import make_classes
+from heedful.training.restore import restore
 from heedful.training.tasks import TASKS, Example, base
+from tests.transformer import tiny_folder
 
 WORDS = ("dog", "cat", "car", "tree", "house", "river")
 TASK = "same-or-other"
@@ -38,153 +35,163 @@ def examples(count: int, seed: int) -> list[Example]:
     return found
 
 
-@pytest.fixture(scope="module")
-def task() -> Iterator[str]:
-    def source(count: int, seed: int) -> base.Source:
-        return base.Source(TASK, "none", "made", lambda _: examples(count, seed))
+def source(found: list[Example]) -> base.Source:
+    return base.Source(TASK, "none", "made", lambda _: found)
 
+
+@pytest.fixture(scope="module", autouse=True)
+def task() -> Iterator[None]:
     made = base.Task(
         name=TASK, kind="nli", labels=("other", "same"),
-        train=(source(400, 0),), dev=source(60, 1), test=source(60, 2),
+        train=(source(examples(400, 0)),), dev=source(examples(60, 1)), test=source([]),
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TASKS, TASK, made)
-        yield TASK
-
-
-@pytest.fixture(scope="module")
-def taught(task: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Paths, dict[str, Any]]:
-    """A teacher that has learned the task, and its record."""
-    place = paths(tmp_path_factory.mktemp("taught"))
-    quiet = Console(file=io.StringIO())
-    return place, cross_encoder_training.fine_tune(config(task), place, resume=False, console=quiet)
+        patch.setitem(TASKS, "again", replace(made, name="again"))
+        yield
 
 
 def paths(folder: Path) -> Paths:
     return Paths(folder / "run", folder, "none", folder / "cache", folder / "run.toml")
 
 
-def config(task: str) -> CrossEncoderConfig:
-    return CrossEncoderConfig(
-        task=task, epochs=2, batch=16, average=0.9, rate=3e-4, precision="float32"
-    )
+def config(**changes: Any) -> RunConfig:
+    fields: dict[str, Any] = {
+        "task": TASK,
+        "licence": "none",
+        "epochs": 2,
+        "encoder": {"name": "cross-encoder"},
+        "transformer": {"rate": 3e-4, "layer_decay": 0.9, "dropout": 0.0, "sentence": "mean"},
+        "optimiser": {"name": "adamw", "batch": 16, "ema_decay": 0.9, "clip": 1.0},
+        "freeze": ["pieces"],
+        "extra_dev_tasks": ["again"],
+    }
+    return RunConfig.model_validate(fields | changes)
 
 
-def test_it_learns_teaches_and_goes_on(task: str, taught: tuple[Paths, dict[str, Any]]) -> None:
-    console = Console(file=io.StringIO())
-    place, record = taught
-    assert record["dev"] > 0.9
-    with pytest.raises(ConfigError, match="--resume"):
-        cross_encoder_training.fine_tune(config(task), place, resume=False, console=console)
-    with pytest.raises(ConfigError, match="another configuration"):
-        cross_encoder_training.fine_tune(
-            config(task).model_copy(update={"batch": 8}), place, resume=True, console=console
-        )
-    last = checkpoint.load(place.run / checkpoint.LAST)
-    del last["config"]["clip"]  # as a version wrote it that did not know the field
-    checkpoint.save(place.run / checkpoint.LAST, last)
-    again = cross_encoder_training.fine_tune(config(task), place, resume=True, console=console)
-    assert again == json.loads(json.dumps(record)), "nothing is left to train"
+def train(run: RunConfig, place: Paths, *, resume: bool = False, **more: Any) -> dict[str, Any]:
+    return loop.train(run, place, resume=resume, console=Console(file=io.StringIO()), **more)
 
+
+@pytest.fixture(scope="module")
+def taught(task: None, tmp_path_factory: pytest.TempPathFactory) -> Paths:
+    """A run that has learned the task."""
+    place = paths(tmp_path_factory.mktemp("taught"))
+    assert train(config(), place)["dev"]["value"] > 0.9
+    return place
+
+
+def test_it_learns_and_teaches(taught: Paths) -> None:
+    log = (taught.run / checkpoint.LOG).read_text()
+    assert '"again": ' in log
     asked = examples(30, 3)
     answers = distillation.probabilities(
-        place.run, asked, classes=2, pipeline="none", cache=place.cache
+        taught.run, asked, classes=2, pipeline="none", cache=taught.cache
     )
     np.testing.assert_allclose(answers.sum(1), 1, atol=1e-5)
     assert np.mean(answers.argmax(1) == [one.label for one in asked]) > 0.9
     with pytest.raises(ConfigError, match="2 classes, not 3"):
-        distillation.probabilities(place.run, asked, classes=3, pipeline="none", cache=place.cache)
+        distillation.probabilities(
+            taught.run, asked, classes=3, pipeline="none", cache=taught.cache
+        )
+    with pytest.raises(RunMissing, match="the run of a cross-encoder: name an encoder's"):
+        restore(taught.run)
 
 
-def test_a_resumed_teacher_is_the_unbroken_one(
-    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_it_learns_from_the_mean_of_teachers_alone(
+    taught: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = base.Source(TASK, "none", "made", lambda _: examples(8, 0))
+    """Pairs without a label, one good teacher and one that knows nothing: the mean still leans to what is right."""
+    torch.manual_seed(1)
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    checkpoint.save(bad / checkpoint.BEST, cross_encoder.CrossEncoder(config(), 2).state_dict())
+    (bad / checkpoint.RECORD).write_bytes((taught.run / checkpoint.RECORD).read_bytes())
+    asked = [Example(one.texts, base.UNLABELLED) for one in examples(400, 5)]
+    monkeypatch.setitem(TASKS, TASK, TASKS[TASK].variant(TASK, source(asked)))
+    teacher = TeacherConfig(run=(taught.run, bad), weight=1)
+    pupil = paths(tmp_path / "pupil")
+    run = config(teacher=teacher, epochs=3)
+    assert train(run, pupil)["dev"]["value"] > 0.9
+    objective = make_classes(teacher, 2, pipeline="none", cache=pupil.cache, device="cpu")
+    each = [cross_encoder.probabilities(run, [one.texts for one in asked]) for run in teacher.runs]
+    np.testing.assert_allclose(objective.targets(asked), np.mean(each, axis=0), atol=1e-5)
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("stop", [1, 3])
+def test_a_run_that_is_stopped_within_an_epoch_ends_as_the_unbroken_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
+) -> None:
+    """On a transformer with dropout, without an average."""
+    few = source(examples(30, 0))
     monkeypatch.setitem(TASKS, TASK, replace(TASKS[TASK], train=(few,), dev=few))
-    with_dropout = config(task).model_copy(update={"dropout": 0.1, "average": 0.0})
+    tiny = {"name": str(tiny_folder(tmp_path, 12)), "dim": 12, "dropout": 0.1}
+    run = config(transformer=tiny, optimiser={"batch": 8}, max_tokens=30, epochs=2)
     whole, broken = paths(tmp_path / "whole"), paths(tmp_path / "broken")
+    train(run, whole)
+    monkeypatch.setattr(loop, "SILENT_SECONDS", -1.0)  # a line before each step
 
-    class KeptAfterOneEpoch(Console):
+    class Stopping(Console):
         def print(self, *objects: Any, **options: Any) -> None:
-            if str(objects[0]).startswith("epoch 1:"):
-                shutil.copytree(whole.run, broken.run, copy_function=os.link)
+            if str(objects[0]) == f"{stop * 25}% of epoch 1":
+                raise Stopped
 
-    cross_encoder_training.fine_tune(with_dropout, whole, resume=False, console=KeptAfterOneEpoch())
-    cross_encoder_training.fine_tune(
-        with_dropout, broken, resume=True, console=Console(file=io.StringIO())
-    )
+    with pytest.raises(Stopped):
+        loop.train(run, broken, resume=False, console=Stopping(), checkpoint_seconds=-1.0)
+    train(run, broken, resume=True)
     expected, found = (checkpoint.load(one.run / checkpoint.LAST) for one in (whole, broken))
     for name, value in expected["model"].items():
         assert torch.equal(value, found["model"][name]), name
 
 
-def test_a_loss_that_is_not_finite_stops_the_teacher(
-    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"task": "embed"}, "task: embed has no classes"),
+        ({"extra_dev_tasks": ["sst2"]}, "extra_dev_tasks: sst2 has other labels than"),
+        ({"transformer": {"name": "none"}}, r"transformer\.name: 'none' is neither"),
+    ],
+)
+def test_what_it_cannot_learn_is_refused(
+    tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    few = base.Source(TASK, "none", "made", lambda _: examples(32, 0))
-    monkeypatch.setitem(TASKS, TASK, replace(TASKS[TASK], train=(few,), dev=few))
-    wild = config(task).model_copy(update={"rate": 1e30, "head_rate": 1e30})
-    place = paths(tmp_path)
-    with pytest.raises(ConfigError, match=r"run\.toml: the loss is nan in epoch 1: lower rate"):
-        cross_encoder_training.fine_tune(
-            wild, place, resume=False, console=Console(file=io.StringIO())
-        )
-    assert not (place.run / checkpoint.BEST).exists()
+    empty = {name: replace(TASKS[name], dev=source(examples(1, 0))) for name in ("sst2",)}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, one in empty.items():
+            patch.setitem(TASKS, name, one)
+        embed = replace(TASKS["embed"], train=(source(examples(2, 0)),), dev=source(examples(2, 0)))
+        patch.setitem(TASKS, "embed", embed)
+        with pytest.raises(ConfigError, match=message):
+            train(config(**{"extra_dev_tasks": [], **changes}), paths(tmp_path))
 
 
-def test_a_task_without_classes_has_no_teacher(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="task: stsb has no classes"):
-        cross_encoder_training.fine_tune(
-            config("stsb"), paths(tmp_path), resume=False, console=Console(file=io.StringIO())
-        )
+def test_lower_layers_learn_more_slowly(tmp_path: Path) -> None:
+    name = str(tiny_folder(tmp_path, 12))
+    run = config(transformer={"name": name, "dim": 12, "rate": 1e-3, "layer_decay": 0.5})
+    model = cross_encoder.CrossEncoder(run, 2)
+    groups, sparse = model.parameter_groups(run.transformer)
+    assert not sparse
+    assert [one.get("lr") for one in groups] == [5e-4, 1e-3, None]
+    found = {id(p) for one in groups for p in one["params"]}
+    trained = {n for n, p in model.named_parameters() if id(p) in found}
+    assert "encoder.embeddings.word_embeddings.weight" not in trained
+    rest = {n for n, p in model.named_parameters() if p.requires_grad} - trained
+    assert all(".pooler." in name for name in rest)
 
 
-def test_it_learns_from_the_mean_of_teachers_alone(
-    task: str,
-    taught: tuple[Paths, dict[str, Any]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Pairs without a label, one good teacher and one that knows nothing: the mean still leans to what is right."""
-    console = Console(file=io.StringIO())
-    good, _ = taught
-    torch.manual_seed(1)
-    bad = tmp_path / "bad" / "run"
-    bad.mkdir(parents=True)
-    checkpoint.save(bad / checkpoint.BEST, cross_encoder.CrossEncoder(2).state_dict())
-    (bad / checkpoint.RECORD).write_bytes((good.run / checkpoint.RECORD).read_bytes())
-
-    asked = [base.Example(one.texts, base.UNLABELLED) for one in examples(400, 5)]
-    unlabelled = base.Source(TASK, "none", "made", lambda _: asked)
-    monkeypatch.setitem(TASKS, TASK, TASKS[TASK].variant(TASK, unlabelled))
-    pupil = paths(tmp_path / "pupil")
-    teacher = TeacherConfig(run=(good.run, bad), weight=1)
-    changes = {"teacher": teacher, "dropout": 0.1, "epochs": 3}
-    record = cross_encoder_training.fine_tune(
-        config(task).model_copy(update=changes), pupil, resume=False, console=console
-    )
-    assert record["dev"] > 0.9
-    objective = make_classes(0.0, teacher, 2, pipeline="none", cache=pupil.cache)
-    each = [cross_encoder.probabilities(run, [one.texts for one in asked]) for run in teacher.runs]
-    np.testing.assert_allclose(objective.targets(asked), np.mean(each, axis=0), atol=1e-5)
-
-    compact.command(good.run, tmp_path / "compact")
-    found = cross_encoder.probabilities(tmp_path / "compact", [one.texts for one in asked[:20]])
-    np.testing.assert_allclose(found, each[0][:20], atol=0.1)
-
-
-def test_padding_does_not_change_an_answer(tmp_path: Path) -> None:
+def test_padding_does_not_change_an_answer() -> None:
     torch.manual_seed(0)
-    model = cross_encoder.CrossEncoder(2).eval()
-    pieces = Pieces.of([("A dog.",), ("A much longer text than the other one.", "A dog.")], 64)
-    assert pieces.types[pieces.bounds[1] :].tolist().count(1) == 4, "the second text and its [SEP]"
+    model = cross_encoder.CrossEncoder(config(max_tokens=16), 2).eval()
+    texts = [("A dog.",), ("A much longer text than the other one, and longer", "A dog.")]
+    read = model.reader.read(texts, np.zeros(2))
+    assert np.diff(read.bounds).tolist() == [5, 16]
+    assert read.types is not None
+    assert read.types[5:].tolist().count(1) == 4, "the short text and its [SEP] are whole"
+    ((both, _),) = read.batches(8, None)
+    ((alone, _),) = model.reader.read(texts[:1], np.zeros(1)).batches(8, None)
     with torch.inference_mode():
-        both = model(*pieces.collate(np.array([0, 1])))
-        alone = model(*pieces.collate(np.array([0])))
-    np.testing.assert_allclose(both[0], alone[0], atol=1e-5)
-
-
-def test_the_longer_text_is_cut_first() -> None:
-    pieces = Pieces.of([("word " * 50, "A dog.")], 16)
-    assert pieces.lengths.tolist() == [16]
-    assert (pieces.types == 1).sum() == 4, "the short one is whole"
+        np.testing.assert_allclose(model(both)[0], model(alone)[0], atol=1e-5)

@@ -1,5 +1,6 @@
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -143,7 +144,7 @@ def test_a_batch_holds_one_length_or_mixed_lengths(pipeline: BuiltParser, cache:
     examples = Examples.of([Example((texts[i % 2],), i) for i in range(64)], rows)
 
     def of_one_length(*, mixed: bool) -> list[bool]:
-        batches = examples.batches(8, np.random.default_rng(0), mixed=mixed)
+        batches = replace(examples, mixed=mixed).batches(8, np.random.default_rng(0))
         return [len(set(side.lengths.tolist())) == 1 for (side,), _ in batches]
 
     assert all(of_one_length(mixed=False))

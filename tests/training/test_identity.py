@@ -8,7 +8,7 @@ from tests.datasets import DATA, needs_data
 def test_each_text_once_with_itself() -> None:
     found = identity.pairs(["a", "b", "a", "c"], 2)
     assert len({one.texts for one in found}) == 2
-    assert all(one.texts[0] == one.texts[1] and one.sure for one in found)
+    assert all(one.texts[0] == one.texts[1] and one.trusted for one in found)
     assert {NLI_LABELS[int(one.label)] for one in found} == {"entailment"}
     assert identity.pairs(["c", "b", "a"], 9) == identity.pairs(["a", "b", "c"], 9)
 

@@ -1,5 +1,7 @@
 """Learning-rate schedules and the moving average of the weights."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -21,7 +23,8 @@ def prepared(config: RunConfig, paths: Paths) -> tuple[TrainingModel, Prepared]:
         task.kind, config, classes=len(task.labels), pipeline=paths.parser, cache=paths.cache
     )
     examples = [one for source in task.train for one in source.read(paths.data)]
-    inputs = prepare(config, task, objective, examples, paths)
+    dev = {task.name: task.dev.read(paths.data)}
+    inputs = prepare(config, task, objective, examples, dev, paths)
     torch.manual_seed(config.seed)
     return make_model(config, task.kind, len(task.labels), inputs.words), inputs
 
@@ -33,7 +36,7 @@ def test_the_l2_penalty_is_that_of_the_loss(config: RunConfig, paths: Paths, nam
         optimiser = OptimiserConfig.model_validate({"name": name, "rate": 0.1, **decay})
         model, inputs = prepared(config, paths)
         model.eval()  # no dropout
-        first, *_ = make_optimisers(model, optimiser, None)
+        first, *_ = make_optimisers(*model.parameter_groups(None), optimiser)
         layers = [p for group in first.param_groups for p in group["params"]]
         sides, targets = next(inputs.train.batches(8, np.random.default_rng(0)))
         for _ in range(3):
@@ -72,7 +75,7 @@ def test_a_head_with_batch_norm_learns_from_mixed_lengths(config: RunConfig, pat
         RunConfig.model_validate({**config.model_dump(), "encoder": dsa}), paths
     )
     assert model.mixed
-    ((side, *_), _), *_ = inputs.train.batches(24, np.random.default_rng(1), mixed=True)
+    ((side, *_), _), *_ = replace(inputs.train, mixed=True).batches(24, np.random.default_rng(1))
     assert len(set(side.lengths.tolist())) > 1
     widths: list[int] = []
     with model.sentence.encoder.register_forward_pre_hook(
@@ -134,7 +137,7 @@ class Ticks(torch.optim.SGD):
         super().__init__([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
 
 
-@pytest.mark.parametrize("schedule", ["cosine", "constant", "halve"])
+@pytest.mark.parametrize("schedule", ["cosine", "linear", "halve"])
 def test_rates_rise_and_then_follow_their_schedule(schedule: str) -> None:
     optimiser = Ticks()
     rates = make_schedule(optimiser, schedule, 0.2, 20)
@@ -146,6 +149,8 @@ def test_rates_rise_and_then_follow_their_schedule(schedule: str) -> None:
     np.testing.assert_allclose(found[:4], [0.25, 0.5, 0.75, 1.0])
     if schedule == "cosine":
         expected = [(1 + np.cos(np.pi * (step - 4) / 16)) / 2 for step in range(4, 20)]
+    elif schedule == "linear":
+        expected = [1 - (step - 4) / 16 for step in range(4, 20)]
     else:
         expected = [1.0] * 16
     np.testing.assert_allclose(found[4:], expected)

@@ -107,7 +107,9 @@ def test_it_has_a_rate_of_its_own_unless_frozen(tmp_path: Path) -> None:
         assert run.transformer is not None
         module, _ = transformer.load(run.transformer)
         model = make_model(run, "classification", 2, module)
-        (adam,) = make_optimisers(model, OptimiserConfig(rate=1e-3), run.transformer.rate)
+        (adam,) = make_optimisers(
+            *model.parameter_groups(run.transformer), OptimiserConfig(rate=1e-3)
+        )
         rates = {id(p): group["lr"] for group in adam.param_groups for p in group["params"]}
         inside = {id(p) for p in module.parameters()}
         assert {rate for key, rate in rates.items() if key in inside} == (

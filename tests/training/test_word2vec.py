@@ -11,12 +11,12 @@ import torch
 from heedful.models.lama import LAMA
 from heedful.models.registry import build
 from heedful.text.vocab import Vocab
-from heedful.training import checkpoint, loop, word2vec
+from heedful.training import checkpoint, word2vec
 from heedful.training.config import Paths, RunConfig
 from heedful.training.errors import ConfigError
 from heedful.training.parses import Parsed
 from heedful.training.prepare import start_context
-from tests.training.test_loop import quiet
+from tests.training.test_loop import train
 
 with_gensim = pytest.mark.skipif(
     importlib.util.find_spec("gensim") is None, reason="gensim has no wheel for this Python"
@@ -103,8 +103,8 @@ def test_lama_trains_on_its_own_vectors(config: RunConfig, paths: Paths, encoder
     fields["encoder"] = {"name": encoder, "config": {"hidden": 4, "heads": 3}}
     fields["words"] = {"vectors": "word2vec", "dim": 6, "min_count": 1}
     fields["epochs"] = 2
-    loop.train(RunConfig.model_validate(fields), paths, resume=False, console=quiet())
-    weights = checkpoint.load(paths.run / checkpoint.BEST)
+    train(RunConfig.model_validate(fields), paths)
+    weights = checkpoint.best(paths.run)
     assert weights["sentence.embedding.weight"].shape[1] == 6
     assert "movie" in Vocab.load(paths.run / checkpoint.VOCAB).words
     assert ("sentence.encoder.context" in weights) == (encoder == "lama")
