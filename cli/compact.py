@@ -57,7 +57,7 @@ def command(
             if (run / name).exists():
                 shutil.copyfile(run / name, folder / name)
         weights = _compact(checkpoint.best(run))
-        checkpoint.save(folder / checkpoint.BEST, weights)
+        checkpoint.save(folder / checkpoint.FORMER_BEST, weights)
         if record["labels"] and record["config"]["encoder"]["name"] != CROSS_ENCODER:
             try:
                 temperature = _temperature(folder, data, parser)
@@ -65,7 +65,7 @@ def command(
             except (DataError, DataMissing, StartupError) as reason:
                 typer.echo(f"{out}: no temperature was fitted: {reason}", err=True)
         if over:
-            checkpoint.save(folder / checkpoint.BEST, _own(weights, over))
+            checkpoint.save(folder / checkpoint.FORMER_BEST, _own(weights, over))
     size = sum(file.stat().st_size for file in out.iterdir())
     typer.echo(f"{out}: {size / 1e6:.1f} MB")
 

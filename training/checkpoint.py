@@ -2,12 +2,12 @@
 
 runs/<name>/
   vocab.txt, or tokenizer.json for word pieces
-  best.pt       weights with the best dev score so far (the averaged ones, where averaging is on), without those of a
-                transformer that training left as they were: these are read from where they came from
-  last.pt       everything a resumed run needs
-  log.jsonl     one line per epoch
-  run.json      the configuration and the model card's facts about the training; written at the end
-  scores.json   scores of the bundle from `heedful evaluate --run`
+  best.safetensors  weights with the best dev score so far (the averaged ones, where averaging is on), without those
+                    of a transformer that training left as they were: these are read from where they came from
+  last.pt           everything a resumed run needs
+  log.jsonl         one line per epoch
+  run.json          the configuration and the model card's facts about the training; written at the end
+  scores.json       scores of the bundle from `heedful evaluate --run`
 """
 
 import json
@@ -19,8 +19,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import safetensors.torch
 import torch
 from pydantic import BaseModel
+from safetensors import SafetensorError
 from torch import Tensor
 
 from heedful.files.atomic import remove_parts, write_file
@@ -28,7 +30,9 @@ from heedful.training.errors import ConfigError, RunDamaged, RunMissing
 from heedful.training.former_fields import renamed
 
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
-BEST, LAST, LOG = "best.pt", "last.pt", "log.jsonl"
+BEST, LAST, LOG = "best.safetensors", "last.pt", "log.jsonl"
+FORMER_BEST = "best.pt"
+"""The best weights of a run from before 2026-11-29, and of `heedful compact`."""
 RECORD, SCORES = "run.json", "scores.json"
 SCALE = ":scale"
 """After the name of a matrix in 8 bits: the scales of its rows (O, 1), which it has to be multiplied by."""
@@ -49,6 +53,19 @@ def save(path: Path, state: dict[str, Any]) -> None:
                 raise
 
     write_file(path, write)
+
+
+def save_best(run: Path, weights: Mapping[str, Tensor]) -> None:
+    """Raises OSError where the disk is full."""
+    tensors = {name: one.detach().cpu().contiguous() for name, one in weights.items()}
+    content = safetensors.torch.save(tensors)
+    write_file(run / BEST, lambda part: part.write_bytes(content))
+
+
+def best_file(run: Path) -> Path:
+    """The best weights, in the form that the run has them in."""
+    former = run / FORMER_BEST
+    return former if former.exists() and not (run / BEST).exists() else run / BEST
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -93,7 +110,7 @@ def mixed(run: Path, error: RuntimeError) -> RunDamaged:
     """What to raise where the best weights are not those of the model that the other files describe."""
     first = " ".join(str(error).split())[:200]
     return RunDamaged(
-        f"{run}: {BEST} is not of the run in {RECORD}: copy the whole folder: {first}"
+        f"{run}: {best_file(run).name} is not of the run in {RECORD}: copy the whole folder: {first}"
     )
 
 
@@ -106,11 +123,17 @@ def stored_weights(run: Path) -> dict[str, Tensor]:
 
     Raises RunMissing where the folder of those is not there, and RunDamaged.
     """
-    own = load(run / BEST)
+    file = best_file(run)
+    if file.name == BEST:
+        try:
+            return safetensors.torch.load_file(file)
+        except SafetensorError as error:
+            raise _damaged(file, str(error)) from error
+    own = load(file)
     if OVER not in own:
         return own
     base = run.parent / own.pop(OVER)
-    if not (base / BEST).is_file():
+    if not best_file(base).is_file():
         raise RunMissing(f"{run} leaves out weights that {base} holds: put that folder beside it")
     return stored_weights(base) | own
 
@@ -173,14 +196,16 @@ def save_last(
 
 def _generators() -> list[Tensor]:
     """The states of torch's random generators: of the CPU, then of each GPU."""
-    return [torch.get_rng_state(), *torch.cuda.get_rng_state_all()]
+    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    return [torch.get_rng_state(), *gpus]
 
 
 def restore_generators(state: Mapping[str, Any]) -> None:
     """Dropout goes on as it would have within the epoch that `state` was saved in."""
     first, *others = state["generators"]
     torch.set_rng_state(first)
-    torch.cuda.set_rng_state_all(others)
+    if others:
+        torch.cuda.set_rng_state_all(others)
 
 
 def last_state(
@@ -209,7 +234,7 @@ def last_state(
         if validate(renamed(state["config"]), last) != config:
             raise ConfigError(f"{run} was started with another configuration: name another --run")
         scored = state.get("progress", {"best_epoch": 1})["best_epoch"]
-        if scored and not (run / BEST).exists():
+        if scored and not best_file(run).exists():
             raise RunDamaged(f"{run} holds no {BEST}: train the run again, in another folder")
     for name in (VOCAB, TOKENIZER, BEST, LAST, RECORD):
         remove_parts(run / name)

@@ -87,7 +87,8 @@ class TransformerConfig(Section):
     """`[transformer]`: a pretrained Hugging Face model in place of the word table; `[words]` is then ignored."""
 
     name: str = "minilm"
-    """`minilm`, or a folder with config.json, model.safetensors and tokenizer.json."""
+    """`minilm`, `mpnet` (all-mpnet-base-v2; for a cross-encoder), or a folder with config.json, model.safetensors and
+    tokenizer.json."""
     dim: int = Field(default=384, gt=0)
     """Features of its states."""
     lora_rank: int = Field(default=0, ge=0)

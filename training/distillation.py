@@ -45,7 +45,7 @@ def probabilities(
         )
     texts = [example.texts for example in examples]
     small = record["config"]["encoder"]["name"] != CROSS_ENCODER
-    weights = (folder / checkpoint.BEST).read_bytes()
+    weights = checkpoint.best_file(folder).read_bytes()
     key = chain([weights], ("\0".join(one).encode() + b"\0\0" for one in texts))
 
     def answer() -> Arrays:

@@ -12,10 +12,15 @@ SIZE = 768
 FOLDER = Path.home() / ".cache" / "heedful" / "all-mpnet-base-v2"
 
 
-def load(device: str = "cpu", *, half: bool = False) -> MiniLM:
-    """Raises DataMissing with the remedy."""
+def folder() -> Path:
+    """The folder of the model. Raises DataMissing with the remedy."""
     if not (FOLDER / "model.safetensors").is_file():
         raise DataMissing(
             f"{FOLDER} holds no all-mpnet-base-v2: run sh scripts/models/all-mpnet-base-v2"
         )
-    return load_folder(FOLDER, device, half=half)
+    return FOLDER
+
+
+def load(device: str = "cpu", *, half: bool = False) -> MiniLM:
+    """As `minilm.load`."""
+    return load_folder(folder(), device, half=half)

@@ -10,7 +10,7 @@ from torch import nn
 
 from heedful.models.lora import add_lora
 from heedful.text.pieces import Pieces
-from heedful.training import minilm
+from heedful.training import minilm, mpnet
 from heedful.training.config import Device, TransformerConfig
 from heedful.training.errors import ConfigError
 
@@ -21,10 +21,11 @@ the rest at 16 pieces a sentence; on a GPU it is faster and saves memory."""
 
 def folder(config: TransformerConfig) -> Path:
     """Where the pretrained model is. Raises ConfigError, DataMissing."""
-    found = minilm.folder() if config.name == "minilm" else Path(config.name)
+    installed = {minilm.NAME: minilm.folder, mpnet.NAME: mpnet.folder}.get(config.name)
+    found = installed() if installed else Path(config.name)
     if not (found / "tokenizer.json").is_file():
         raise ConfigError(
-            f"transformer.name: {config.name!r} is neither minilm nor a folder of a Hugging Face "
+            f"transformer.name: {config.name!r} is neither minilm, mpnet nor a folder of a Hugging Face "
             "model with its tokenizer.json"
         )
     return found

@@ -108,8 +108,10 @@ def test_a_run_that_has_not_ended_is_refused(tmp_path: Path, missing: str) -> No
         run.read(tmp_path)
 
 
-def test_the_run_of_a_teacher_is_refused(tmp_path: Path) -> None:
-    (tmp_path / checkpoint.RECORD).write_text(json.dumps({"config": {"kind": "teacher"}}))
+def test_the_run_of_a_cross_encoder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / checkpoint.RECORD).write_text(
+        json.dumps({"config": {"encoder": {"name": "cross-encoder"}}})
+    )
     (tmp_path / checkpoint.BEST).touch()
-    with pytest.raises(RunMissing, match="run of a teacher, which has no encoder"):
+    with pytest.raises(RunMissing, match="run of a cross-encoder: name an encoder's"):
         run.read(tmp_path)

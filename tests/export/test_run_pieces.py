@@ -64,7 +64,7 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
     folder = train(tmp_path, parser.folder, **configuration(tmp_path, **trained_part))
     assert not (folder / checkpoint.VOCAB).exists()
     trained = run.read(folder)
-    stored = torch.load(folder / checkpoint.BEST)
+    stored = checkpoint.best(folder)
     # What was not trained is read from where it came from.
     assert (f"sentence.{TABLE}" in stored) is not bool(trained_part)
     start = tiny_weights(tmp_path / "tiny")
@@ -137,16 +137,16 @@ def test_a_compact_run_over_another_holds_only_what_differs(tmp_path: Path) -> N
     weights = checkpoint.best(first)
     changed = next(name for name in weights if name.startswith("head.") and weights[name].ndim == 2)
     weights[changed] = weights[changed] + torch.eye(*weights[changed].shape)
-    checkpoint.save(second / checkpoint.BEST, weights)
+    checkpoint.save_best(second, weights)
 
     out, none, pipeline = tmp_path / "adapters", tmp_path / "none", str(parser.folder)
     compact.command(first, out / "first", data=none, parser=pipeline)
     compact.command(second, out / "whole", data=none, parser=pipeline)
     compact.command(second, out / "over", over=out / "first", data=none, parser=pipeline)
-    stored = checkpoint.load(out / "over" / checkpoint.BEST)
+    stored = checkpoint.load(out / "over" / checkpoint.FORMER_BEST)
     assert set(stored) == {checkpoint.OVER, changed, changed + checkpoint.SCALE}
     compact.command(second, out / "twice", over=out / "over", data=none, parser=pipeline)
-    assert set(checkpoint.load(out / "twice" / checkpoint.BEST)) == {checkpoint.OVER}
+    assert set(checkpoint.load(out / "twice" / checkpoint.FORMER_BEST)) == {checkpoint.OVER}
     whole = checkpoint.best(out / "whole")
     for folder in ("over", "twice"):
         found = checkpoint.best(out / folder)

@@ -105,7 +105,7 @@ def test_it_learns_from_the_mean_of_teachers_alone(
     torch.manual_seed(1)
     bad = tmp_path / "bad"
     bad.mkdir()
-    checkpoint.save(bad / checkpoint.BEST, cross_encoder.CrossEncoder(config(), 2).state_dict())
+    checkpoint.save_best(bad, cross_encoder.CrossEncoder(config(), 2).state_dict())
     (bad / checkpoint.RECORD).write_bytes((taught.run / checkpoint.RECORD).read_bytes())
     asked = [Example(one.texts, base.UNLABELLED) for one in examples(400, 5)]
     monkeypatch.setitem(TASKS, TASK, TASKS[TASK].variant(TASK, source(asked)))

@@ -78,7 +78,7 @@ def test_embeddings_follow_their_teacher(
     recorded = run.read(paths.run)
     assert (recorded.kind, recorded.head) == ("embedding", None)
     assert recorded.scores[0].metric == "spearman"
-    weights = checkpoint.load(paths.run / checkpoint.BEST)
+    weights = checkpoint.best(paths.run)
     assert weights["sentence.projection.weight"].shape[0] == teacher_vectors.SIZE
     torch.testing.assert_close(
         recorded.model.embedding.weight, weights["sentence.embedding.weight"]

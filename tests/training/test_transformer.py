@@ -51,7 +51,7 @@ def test_a_folder_of_hugging_face_s_layout_is_loaded(tmp_path: Path) -> None:
 
 
 def test_what_is_no_transformer_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is neither minilm nor a folder of"):
+    with pytest.raises(ConfigError, match="is neither minilm, mpnet nor a folder of"):
         transformer.load(TransformerConfig(name=str(tmp_path)))
     with pytest.raises(ConfigError, match="has 12 features, not 384"):
         transformer.load(TransformerConfig(name=str(tiny_folder(tmp_path, DIM))))
@@ -178,7 +178,7 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
         "data": [],
     }
     write_json(tmp_path / "first" / checkpoint.RECORD, record)
-    checkpoint.save(tmp_path / "first" / checkpoint.BEST, before.learned())
+    checkpoint.save_best(tmp_path / "first", before.learned())
     lexicon = tmp_path / checkpoint.TOKENIZER
     shutil.copy(lexicon, tmp_path / "first")
 
@@ -201,7 +201,7 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
 
     record["config"] = second.model_dump(mode="json")
     write_json(tmp_path / "first" / checkpoint.RECORD, record)
-    checkpoint.save(tmp_path / "first" / checkpoint.BEST, model.learned())
+    checkpoint.save_best(tmp_path / "first", model.learned())
     back = first.model_copy(update={"init_from": second.init_from})
     with pytest.raises(ConfigError, match=r"init_from: .* holds another model"):
         begin_with(back, make(first), task, lexicon)
