@@ -52,6 +52,7 @@ def report(bundles: Path, results: Path) -> str:
     """The page of the scores. Raises ConfigError for a file or a table that is missing or cannot be read."""
     known = papers.read(results / "summary.toml")
     parts = [HEAD, *_summary(known, bundles, results), *_shipped(known["papers"], bundles)]
+    parts += [f"{note}.\n" for note in known["notes"]]
     parts += [PAPERS, *paper_scores.lines(results), *papers.lines(results)]
     return "\n".join(parts)
 
@@ -82,14 +83,10 @@ def _summary(known: dict[str, Any], bundles: Path, results: Path) -> Iterator[st
         if "bundle" in line:
             card = _card(bundles, line["bundle"])
             score = next(one for one in card["scores"] if one.items() >= line["score"].items())
-            value, metric, paper = (
-                score["value"],
-                score["metric"],
-                _paper(known["papers"], card, score),
-            )
-            where = f"`{card['name']}`" + (
-                "" if score["split"] == "test" else f", {score['split']}"
-            )
+            value, metric = score["value"], score["metric"]
+            paper = _paper(known["papers"], card, score)
+            split = "" if score["split"] == "test" else f", {score['split']}"
+            where = f"`{card['name']}`{split}"
             where += f", taught by {teacher}" if (teacher := _teacher(card)) else ""
         else:
             table = paper_tables.read(results / "tables" / f"{line['table']}.toml")

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from heedful.cli import main
-from tests.process import PATIENCE
+from tests.process import PATIENCE, ROOT
 
 
 def test_a_full_disk_is_one_line() -> None:
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
-            [sys.executable, "-m", "heedful", "openapi"],
+            [sys.executable, "-m", "heedful", "list", "--json"],
+            cwd=ROOT,
             stdout=full,
             stderr=subprocess.PIPE,
             timeout=PATIENCE,

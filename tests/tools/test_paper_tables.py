@@ -203,6 +203,7 @@ def test_every_item_of_the_papers_says_what_is_here_and_what_is_not() -> None:
 
 
 SUMMARY = """
+notes = ["One of them was trained otherwise"]
 repeated = [{ split = "SST", times = 2, why = "a mistake" }]
 summary = [
     { name = "A", bundle = "ms-san-sst2", score = { dataset = "sst", split = "test", metric = "accuracy" } },
@@ -237,6 +238,7 @@ def test_the_summary_and_the_shipped_models_stand_beside_the_papers(results: Pat
     row = "| `ms-san-sst2` | `wise` | 0123456789ab-dirty | sst | test | accuracy | 90.0 | 1.00 | 88.6 | 900 | 7 |"
     assert row in text
     assert "| Table 1 (`toys`) | Whole | not run | 94.2 |  |  | 0 |" in text
+    assert "\nOne of them was trained otherwise.\n" in text
     described = notes(bundles, results)
     assert "| SST | 2 | a mistake |" in described
     assert "| toys | 1,000 | 3 | 4 | 5 |" in described

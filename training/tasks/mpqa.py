@@ -11,7 +11,10 @@ from heedful.training.tasks.senteval import BACKGROUND, by_label
 from heedful.training.tasks.splits import ten_folds
 
 FILES = {"negative": "MPQA/mpqa.neg", "positive": "MPQA/mpqa.pos"}
-NOTE = "whole; 2,363 of 10,603 phrases repeat another, across the folds too, as in the papers"
+NOTE = (
+    "whole; 2,363 of 10,603 phrases repeat another, so that three tenths of a fold's test phrases stand in its "
+    "train or dev, as in the papers"
+)
 
 
 def read(data: Path) -> list[Example]:
