@@ -10,7 +10,7 @@ import typer
 from pydantic import ValidationError
 
 from heedful.app.schemas.explain_bodies import Priors
-from heedful.cli.options import MODELS, Models, ServedParser
+from heedful.cli.options import MODELS, Models, Name, ServedParser
 from heedful.files.atomic import write_file
 from heedful.library import explain_page
 from heedful.runtime.errors import BadInput
@@ -24,9 +24,7 @@ from heedful.runtime.service import Options, Service, running
 def command(
     text: Annotated[str, typer.Argument(help="A sentence, or the first one of a pair.")],
     hypothesis: Annotated[str | None, typer.Option(help="The second sentence of a pair.")] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Name of a bundle; default as /explain.")
-    ] = None,
+    model: Name = None,
     priors: Annotated[
         str, typer.Option(help="Priors to change, such as dependency=false,alpha=0.5.")
     ] = "",

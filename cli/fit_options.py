@@ -19,23 +19,27 @@ Out = Annotated[Path, Option(help="The bundle's folder, bundles/<name>.")]
 LabelColumn = Annotated[str, Option(help="Column of the labels.")]
 TextColumn = Annotated[str | None, Option(help="Column of the texts; default text.")]
 PairColumns = Annotated[
-    str | None, Option(help="For pairs: the two columns, as premise,hypothesis.")
+    str | None, Option(help="For pairs of texts: their two columns, as premise,hypothesis.")
 ]
 EffortOption = Annotated[
     Effort, Option(help="quick: linear models; normal, high: encoders are trained too.")
 ]
-Test = Annotated[Path | None, Option(help="Another file, which the bundle is measured on.")]
+Test = Annotated[Path | None, Option(help="Another labelled file, to measure the bundle on.")]
 Unlabelled = Annotated[
     Path | None,
-    Option(help="Another file with texts in the same column, whose labels are not known."),
+    Option(help="Another file with texts in the same column, to learn from without labels."),
 ]
-MultiLabel = Annotated[str, Option(help="What stands between several labels in one cell, as ';'.")]
+MultiLabel = Annotated[
+    str, Option(help="Texts have several labels: what divides them in a cell, as ';'.")
+]
 Weighting = Annotated[
     Literal["none", "balanced"], Option(help="balanced: rare classes weigh as much as others.")
 ]
 Abstain = Annotated[
     float | None,
-    Option(min=0, max=1, help="Wanted precision: less sure answers become null."),
+    Option(
+        min=0, max=1, help="Target precision: the bundle answers null where it is less confident."
+    ),
 ]
 NoHeader = Annotated[
     bool, Option("--no-header", help="The columns have no names: they are 1, 2, ..")

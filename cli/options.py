@@ -28,14 +28,15 @@ BundleParser = Annotated[
         help="spaCy pipeline, a folder or a package; default: the one beside the bundle.",
     ),
 ]
-Models = Annotated[Path, typer.Option(envvar="HEEDFUL_MODELS", help="Bundle folder.")]
+Models = Annotated[Path, typer.Option(envvar="HEEDFUL_MODELS", help="Folder of the bundles.")]
 ServedParser = Annotated[
     str | None,
     typer.Option(
-        envvar="HEEDFUL_PARSER", help="spaCy pipeline; default <models>/parser, or the shipped one."
+        envvar="HEEDFUL_PARSER",
+        help="spaCy pipeline of the bundles; default <models>/parser, or the shipped one.",
     ),
 ]
-Encoding = Annotated[str, typer.Option(help="Of the file, as cp1252; default UTF-8.")]
+Encoding = Annotated[str, typer.Option(help="Encoding of the file, such as cp1252; default UTF-8.")]
 
 
 def _delimiter(typed: str) -> str:
@@ -49,7 +50,8 @@ def _delimiter(typed: str) -> str:
 Delimiter = Annotated[
     str,
     typer.Option(
-        help=r"Of a .csv file, as ';', or \t for a tab; default: detected.", callback=_delimiter
+        help=r"What divides a .csv file's columns, as ';', or \t for a tab; default: detected.",
+        callback=_delimiter,
     ),
 ]
 Bundles = Annotated[list[Path], typer.Argument(help="Bundle folders.")]
@@ -58,7 +60,7 @@ TrainsOn = Annotated[
     config.Device | None, typer.Option(help="Instead of the configuration's device.")
 ]
 Threads = Annotated[int, typer.Option(min=1, help="Threads of torch.")]
-Url = Annotated[str, typer.Option(help="The running service.")]
+Url = Annotated[str, typer.Option(help="Address of the running service.")]
 FolderParser = Annotated[
     str | None,
     typer.Option(
@@ -71,10 +73,18 @@ URL = "http://127.0.0.1:8000"
 Table = Annotated[str, typer.Argument(help="Parquet file, or a folder of them.")]
 Out = Annotated[str, typer.Option(help="Folder to write Parquet files into.")]
 Id = Annotated[str, typer.Option(help="Column whose values are distinct; it is written.")]
-Name = Annotated[str | None, typer.Option(help="Name of a bundle; default as `serve`.")]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        help="A bundle's name, as `heedful list` has it; default: the one that the service takes."
+    ),
+]
 Truncate = Annotated[bool, typer.Option(help="Cut texts that are longer than the model reads.")]
 Resume = Annotated[bool, typer.Option(help="Continue what an interrupted run left.")]
-RunsOn = Annotated[Device, typer.Option(envvar="HEEDFUL_DEVICE", help="Where models run.")]
+RunsOn = Annotated[
+    Device,
+    typer.Option(envvar="HEEDFUL_DEVICE", help="Where models run; auto: a GPU if there is one."),
+]
 RAY = typer.Option(
     help="Ray cluster to run on: local (this machine's cores), auto (this machine's cluster) or host:port."
 )

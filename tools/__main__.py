@@ -15,6 +15,7 @@ COMMANDS = {
     "report": "Write docs/results.md and docs/notes/results.md from the cards and the records.",
     "figures": "Draw the papers' figures from the bundles.",
     "trust": "Measure what bundles' attention is worth, and write docs/notes/attention.md.",
+    "configuration": "Write docs/configuration.md, the fields of a run.",
     "openapi": "Print the OpenAPI document of the service.",
 }
 
@@ -23,7 +24,7 @@ def main() -> None:
     """Run the command that the first argument names; without one, list them."""
     name, *arguments = sys.argv[1:] or [""]
     if name not in COMMANDS:
-        sys.exit("\n".join(f"python -m tools {name:10} {said}" for name, said in COMMANDS.items()))
+        sys.exit("\n".join(f"python -m tools {name:13} {said}" for name, said in COMMANDS.items()))
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(import_module(f"tools.{name}").command)
     try:

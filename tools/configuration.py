@@ -1,4 +1,4 @@
-"""python -m tools.configuration: write docs/configuration.md, the reference of a run's fields."""
+"""configuration: docs/configuration.md, the reference of a run's fields."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "configuration.md"
 HEAD = """# Configuration of a run
 
 `heedful train FILE.toml` reads these fields; `configs/` has the published runs.
-A field without a default must be given. `python -m tools.configuration` writes this page from `training/config.py`.
+A field without a default must be given. `python -m tools configuration` writes this page from `training/config.py`.
 """
 BOUNDS = {
     "minimum": "from {}",
@@ -85,5 +85,6 @@ def _value(default: Any) -> str:
     return f"`{list(default) if isinstance(default, list | tuple) else default}`"
 
 
-if __name__ == "__main__":
+def command() -> None:
+    """Write docs/configuration.md from training/config.py."""
     write_file(PAGE, lambda part: part.write_text(page(), encoding="utf-8"))

@@ -255,21 +255,3 @@ def test_rows_that_a_resumed_run_left_out_are_not_passed_over(tmp_path: Path) ->
     assert not place.ended({}, resume=True)
     assert place.end(job, 2) == "2 rows"
     assert place.ended({}, resume=True)
-
-
-def test_without_ray_it_says_what_to_install(models: Path, corpus: Path, tmp_path: Path) -> None:
-    missing = "raise ModuleNotFoundError(\"No module named 'ray'\", name='ray')\n"
-    (tmp_path / "ray.py").write_text(missing)
-    options = ["--out", str(tmp_path / "out"), "--id-column", "key", "--text-column", "body"]
-    done = subprocess.run(
-        [sys.executable, "-m", "heedful", "classify", str(corpus), *options],
-        cwd=ROOT,
-        env={**ENVIRONMENT, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    said = "this needs the extra ray: make dev, or pip install 'heedful[ray]'\n"
-    assert (done.returncode, done.stderr) == (1, said)
-    assert not (tmp_path / "out").exists()

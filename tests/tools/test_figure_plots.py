@@ -4,7 +4,6 @@ from io import BytesIO
 from typing import Any
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from tests.cli.test_explain_page import sentence
@@ -95,16 +94,6 @@ def test_accuracy_is_counted_by_length() -> None:
     assert axes.get_legend_handles_labels()[1] == ["one, 0.500 in all"]
 
 
-def test_weights_stand_by_rating() -> None:
-    by_rating = {"1": [1.0, 2.0, 3.0], "5": [4.0], "3": []}
-    figure = figure_plots.weights_by_rating({"good": by_rating, "bad": by_rating})
-    axes = figure.axes[0]
-    assert axes.get_title() == "good"
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["1\n3", "5\n1", "3\n0"]
-    level = [line.get_ydata() for line in axes.get_lines() if line.get_color() == "#b3470b"]
-    np.testing.assert_array_equal(level, [[2, 2], [4, 4], [np.nan, np.nan]])
-
-
 def test_the_same_numbers_are_the_same_bytes_of_a_png() -> None:
     points = np.random.default_rng(1).normal(size=(40, 3))
     made = [figure_plots.png(figure_plots.dynamic_weights(points, range(40))) for _ in range(2)]
@@ -112,16 +101,3 @@ def test_the_same_numbers_are_the_same_bytes_of_a_png() -> None:
     with Image.open(BytesIO(made[0])) as image:
         assert image.format == "PNG"
         assert image.size == (480, 420)
-
-
-@pytest.mark.parametrize("names", [("attention 1, iteration 1",), ("a", "b", "c")])
-def test_each_attention_is_a_row(names: tuple[str, ...]) -> None:
-    one = [{"name": name, "weights": [[0.1 * i, 0.2, 0.3]]} for i, name in enumerate(names)]
-    (axes,) = figure_plots.attentions([{"sentences": [{**sentence(*WORDS), "maps": one}]}]).axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == [*names]
-    np.testing.assert_allclose(shown(axes)[:, 0], 0.1 * np.arange(len(names)))
-
-
-def test_parameters_are_lines() -> None:
-    (axes,) = figure_plots.parameters_by_heads([1, 2], {"LAMA": [10, 20], "SAN": [30, 40]}).axes
-    assert [list(np.asarray(line.get_ydata())) for line in axes.get_lines()] == [[10, 20], [30, 40]]
