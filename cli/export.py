@@ -5,45 +5,83 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli.calibrate import calibrate
-from heedful.cli.options import DATA, PARSER, Data, Parser
-from heedful.export.bundle import export_bundle
-from heedful.export.run import read
+from heedful.cli.options import DATA, PARSER, Data
+from heedful.cli.options import Parser as ParserOption
+from heedful.export.run import Choices, export_run
 from heedful.export.weight_storage import Storage
-from heedful.runtime.errors import StartupError
-from heedful.training.errors import DataError, DataMissing
+from heedful.text.parse import Parser
 
 
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
-    out: Annotated[Path, typer.Option(help="The bundle: bundles/<encoder>-<task>.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", help="The bundle: bundles/<encoder>-<task>; one that is there is replaced."
+        ),
+    ],
     storage: Annotated[
         Storage,
-        typer.Option(help="small: int8 matrices, a large word table in 4 bits; for transformers."),
+        typer.Option(
+            help="small: matrices in int8, large word tables in 4 bits, which is half of the bytes."
+        ),
     ] = "normal",
     words: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Keep so many of the most frequent words; the others are read by their spelling.",
+            help="Keep so many of the most frequent words; the others are composed from their spelling.",
         ),
     ] = None,
+    composed: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Compose unlisted words from so many rows, where the run has one vector for all of them; "
+            "14336 is a good size.",
+        ),
+    ] = None,
+    centre: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Subtract a share of an embedding's mean vector, so that two training sentences have this cosine "
+            "on average.",
+        ),
+    ] = None,
+    int8: Annotated[
+        bool, typer.Option(help="Add graphs with int8 matrix products, which a CPU serves.")
+    ] = True,
     data: Data = DATA,
-    parser: Parser = PARSER,
+    parser: ParserOption = PARSER,
 ) -> None:
-    """Write a run's best weights as a bundle: ONNX graphs, vocabulary and card.
+    """Write a run's best weights as a bundle: ONNX graphs, vocabulary, golden vectors and card.
 
-    Its probabilities are calibrated on the dev split, if the data and the parser it was trained with are there. What
-    `heedful compact` wrote holds the temperature already.
+    On the dev split the bundle is scored, its probabilities are calibrated, and its vectors are compared with the
+    trained model's. Nothing is written where the score falls by more than 0.005, or the cosine of an embedding to the
+    trained one below 0.999.
     """
-    trained = read(run, words)
-    card = export_bundle(trained, out, storage)
+    choices = Choices(storage, int8=int8, words=words, composed=composed, centre=centre)
+    card = export_run(
+        run,
+        out,
+        choices,
+        data=data,
+        parser=Parser.load(parser),
+        say=lambda line: typer.echo(f"{out}: {line}", err=True),
+    )
     typer.echo(
         f"{out}: version {card.version}, at most {card.parity.max_abs_error:.1e} from torch "
         f"over {card.parity.cases} cases"
     )
-    if card.labels and trained.temperature is None:
-        try:
-            typer.echo(calibrate(out, data=data, parser=parser))
-        except (DataError, DataMissing, StartupError) as reason:
-            typer.echo(f"{out} is not calibrated, run heedful calibrate: {reason}", err=True)
+    if (trained := card.trained) is not None:
+        answers = "" if trained.answers is None else f", answers by {trained.answers:.4f} at most"
+        typer.echo(
+            f"compared with the trained model on {trained.sentences} sentences of dev: cosine at least "
+            f"{trained.cosine:.5f}{answers}"
+        )
+    for score in card.scores:
+        typer.echo(
+            f"{score.metric} on {score.dataset} {score.split}: {score.value:.4f} ({score.rows} rows)"
+        )

@@ -1,4 +1,4 @@
-"""selftest: the golden sentences of a running service or of bundles' folders, or golden vectors written."""
+"""selftest: the golden sentences of a running service or of bundles' folders."""
 
 import asyncio
 import json
@@ -14,13 +14,8 @@ import typer
 
 from heedful.cli.errors import CommandError
 from heedful.cli.options import URL, BundleParser, Url, parser_for
-from heedful.export.bundle_writer import rewrite
-from heedful.export.golden import golden
-from heedful.runtime.bundles.bundle import read
-from heedful.runtime.bundles.card import GOLDEN, Card
 from heedful.runtime.bundles.self_test import SelfTest
 from heedful.runtime.service import Options, running
-from heedful.text import parse
 
 TIMEOUT = 60
 """Seconds to wait for the service's answer."""
@@ -30,9 +25,6 @@ def command(
     bundles: Annotated[
         list[Path] | None, typer.Argument(help="Bundle folders; without any, ask the service.")
     ] = None,
-    write_them: Annotated[
-        bool, typer.Option("--write", help="Write golden vectors into the bundles.")
-    ] = False,
     url: Url = URL,
     parser: BundleParser = None,
 ) -> None:
@@ -40,21 +32,12 @@ def command(
 
     Example: heedful selftest bundles/ms-san-embed
     """
-    if write_them and not bundles:
-        raise CommandError("--write: name the folders of the bundles")
     if not bundles:
         typer.echo(ask(url))
         return
     beside: dict[str, list[Path]] = {}
     for folder in bundles:
         beside.setdefault(parser_for(folder, parser), []).append(folder)
-    if write_them:
-        for pipeline, folders in beside.items():
-            loaded = parse.Parser.load(pipeline)
-            for folder in folders:
-                card = write_golden(folder, loaded)
-                typer.echo(f"{folder}: version {card.version}, golden vectors written")
-        return
     tests = [run(folders, pipeline) for pipeline, folders in beside.items()]
     for found in tests:
         for name, deviation in found.deviations.items():
@@ -62,20 +45,6 @@ def command(
             typer.echo(f"{name}: {', '.join(found.moved.get(name, [said]))}")
     if any(found.moved for found in tests):
         raise typer.Exit(1)
-
-
-def write_golden(folder: Path, parser: parse.Parser) -> Card:
-    """Write golden vectors into the bundle, or replace them; nothing else changes.
-
-    Raises BundleError; CommandError for another parser than the bundle's.
-    """
-    bundle = read(folder, golden=False)
-    if bundle.card.parser.fingerprint != parser.fingerprint:
-        raise CommandError(
-            f"{folder} was made with the parser {bundle.card.parser.name}: name it with --parser"
-        )
-    files = {**bundle.files, GOLDEN: golden(bundle, parser.parse).to_bytes()}
-    return rewrite(folder, bundle.card.fields(), files)
 
 
 def run(bundles: Sequence[Path], parser: str) -> SelfTest:

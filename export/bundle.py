@@ -1,4 +1,4 @@
-"""Export a trained model as a bundle: round the weights, export, compare, and only then write."""
+"""A trained model -> a bundle: trace, round the weights once, compare with torch, and only then write."""
 
 import copy
 import tempfile
@@ -7,17 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import onnx
 from torch import nn
 
-from heedful.export.bundle_writer import write
+from heedful.export.bundle_writer import card_of, write
 from heedful.export.errors import ExportError
+from heedful.export.int8_files import int8_files, unmeasured
 from heedful.export.onnx import encoder_graph, explain_graph, head_graph
-from heedful.export.parity import TOLERANCE, Parity, ParityModel, check
-from heedful.export.weight_sharing import share_weights
-from heedful.export.weight_storage import Storage, round_weights
+from heedful.export.parity import TOLERANCE, ParityModel, check
+from heedful.export.weight_sharing import serialize, share_weights
+from heedful.export.weight_storage import (
+    Storage,
+    round_weights,
+    store_half,
+    store_tables,
+    weight_keys,
+)
 from heedful.export.word_scale import scalable
 from heedful.models.registry import ENCODERS
 from heedful.models.sentence import SentenceEncoder
+from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import (
     ENCODER,
     EXPLAIN,
@@ -36,7 +45,7 @@ Module = TypeVar("Module", bound=nn.Module)
 
 STORED: dict[Storage, str] = {
     "normal": "matrices float16, word table int8",
-    "small": "matrices int8, word table int4",
+    "small": "matrices int8, large tables int4",
 }
 
 
@@ -62,10 +71,21 @@ class TrainedModel:
 
 
 def export_bundle(trained: TrainedModel, out: Path, storage: Storage = "normal") -> Card:
-    """Write the bundle `out`, replacing an older one; return its card.
+    """Write the bundle `out`, float32 graphs alone, replacing an older one; return its card.
 
     Raises ExportError (including ParityError) before anything is written, and
     runtime.errors.BundleError if the runtime could not load the result.
+    """
+    made = make(trained, out.name, storage)
+    return write(out, made.card.fields(), made.files)
+
+
+def make(
+    trained: TrainedModel, name: str, storage: Storage = "normal", *, int8: bool = False
+) -> Bundle:
+    """The bundle of a trained model, not on disk yet; with `int8` its card's scores are still to be measured.
+
+    Weights are rounded once, from those that were trained. Raises ExportError (including ParityError), BundleError.
     """
     inputs = HEAD_INPUTS[trained.kind]
     if (trained.head is not None) != bool(inputs):
@@ -73,39 +93,68 @@ def export_bundle(trained: TrainedModel, out: Path, storage: Storage = "normal")
     exact = ParityModel(
         _evaluating(trained.model), trained.head and _evaluating(trained.head), inputs
     )
-    rounded = copy.deepcopy(exact)
     try:
-        round_weights(rounded.encoder, storage)
-        if rounded.head is not None:
-            round_weights(rounded.head, storage)
+        return _made(trained, name, exact, storage, int8=int8)
     except ValueError as error:
         raise ExportError(str(error)) from error
 
-    graphs = {
-        "encoder": encoder_graph(rounded.encoder),
-        "explain": scalable(explain_graph(rounded.encoder)),
-    }
+
+def _made(
+    trained: TrainedModel, name: str, exact: ParityModel, storage: Storage, *, int8: bool
+) -> Bundle:
+    """Raises ValueError for weights that cannot be stored."""
+    linear = storage == "small" and not int8  # the products of int8 graphs store their own bytes
+    traced = copy.deepcopy(exact)
+    store_tables(traced.encoder, storage, linear=linear)
+    encoder = encoder_graph(traced.encoder)
+    explain = scalable(explain_graph(traced.encoder))
+    weights = weight_keys(traced.encoder)
+    vocab, lexicon = trained.vocab, _lexicon_file(trained.vocab)
+    files, keys = dict(lexicon), frozenset[str]()
+    if traced.head is not None:
+        store_tables(traced.head, storage)
+        head = onnx.load_from_string(head_graph(traced.head, trained.model.dim, exact.head_inputs))
+        files[HEAD] = serialize(store_half(head, weight_keys(traced.head)))
+    fields = _card(trained)
+    if int8:
+        draft = card_of(name, fields, {**files, ENCODER: encoder})
+        made = int8_files(encoder, explain, draft, vocab, weights)
+        files |= made.files
+        keys, explain = made.keys, made.explain
+        fields["int8"] = unmeasured(made)
+    else:
+        files[ENCODER], explain = (
+            serialize(store_half(onnx.load_from_string(graph), weights))
+            for graph in (encoder, explain)
+        )
+        files[EXPLAIN] = share_weights(explain, files[ENCODER])
+    rounded = copy.deepcopy(exact)
+    round_weights(rounded.encoder, storage, keys, linear=linear)
     if rounded.head is not None:
-        graphs["head"] = head_graph(rounded.head, trained.model.dim, inputs)
-    vocab = trained.vocab
+        round_weights(rounded.head, storage)
+    graphs = {"encoder": files[ENCODER], "explain": explain}
+    graphs |= {"head": files[HEAD]} if HEAD in files else {}
     parity = check(
         graphs, rounded, exact, len(vocab), trained.max_tokens, vocab.limit, vocab.composed
     )
+    fields["parity"] = {
+        "max_abs_error": parity.error,
+        "tolerance": TOLERANCE,
+        "cases": parity.cases,
+        "against": f"torch with the weights as stored ({STORED[storage]}{', products int8' * int8}); "
+        f"torch with the weights as trained is {parity.loss:.1e} away at most",
+    }
+    return Bundle(Path(name), card_of(name, fields, files), files, vocab)
 
+
+def _lexicon_file(vocab: Lexicon) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / (TOKENIZER if isinstance(vocab, Pieces) else VOCAB)
         vocab.save(file)
-        files: dict[str, Path | bytes] = {
-            ENCODER: graphs["encoder"],
-            EXPLAIN: share_weights(graphs["explain"], graphs["encoder"]),
-            file.name: file,
-        }
-        if "head" in graphs:
-            files[HEAD] = graphs["head"]
-        return write(out, _card(trained, parity, storage), files)
+        return {file.name: file.read_bytes()}
 
 
-def _card(trained: TrainedModel, parity: Parity, storage: Storage) -> dict[str, Any]:
+def _card(trained: TrainedModel) -> dict[str, Any]:
     """The card's fields that do not follow from the files."""
     encoder = trained.model.encoder
     entry = ENCODERS[trained.encoder]
@@ -128,13 +177,7 @@ def _card(trained: TrainedModel, parity: Parity, storage: Storage) -> dict[str, 
         "alpha": trained.alpha if "alpha" in encoder.inputs else None,
         "temperature": 1.0 if trained.temperature is None else trained.temperature,
         "parser": trained.parser,
-        "parity": {
-            "max_abs_error": parity.error,
-            "tolerance": TOLERANCE,
-            "cases": parity.cases,
-            "against": f"torch with the weights as stored ({STORED[storage]}); "
-            f"torch with the weights as trained is {parity.loss:.1e} away at most",
-        },
+        "parity": {"max_abs_error": 0.0, "tolerance": TOLERANCE, "cases": 0, "against": ""},
         "scores": trained.scores,
         "training": trained.training,
         "licence": trained.licence,

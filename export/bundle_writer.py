@@ -35,10 +35,7 @@ def write(
     holds something else; then nothing changes.
     """
     check_replaceable(folder)
-    hashes = {name: sha256(_content(source)) for name, source in files.items()}
-    fields = {**card, "format": FORMAT, "name": folder.name, "files": hashes}
-    content = validated(CardContent, folder.name, fields)
-    made = Card.model_validate({**content.model_dump(), "version": content.identity()})
+    made = card_of(folder.name, card, files)
     with replace_folder(folder) as new:
         for path in beside:
             copy = shutil.copytree if path.is_dir() else shutil.copy2
@@ -48,6 +45,14 @@ def write(
         (new / CARD).write_bytes(made.model_dump_json(indent=2).encode() + b"\n")
         read(new)
     return made
+
+
+def card_of(name: str, card: Mapping[str, Any], files: Mapping[str, Path | bytes]) -> Card:
+    """The card of a bundle of these fields, as `write` takes them, and files. Raises BundleError."""
+    hashes = {file: sha256(_content(source)) for file, source in files.items()}
+    fields = {**card, "format": FORMAT, "name": name, "files": hashes}
+    content = validated(CardContent, name, fields)
+    return Card.model_validate({**content.model_dump(), "version": content.identity()})
 
 
 def check_replaceable(folder: Path) -> None:

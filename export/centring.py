@@ -3,19 +3,17 @@
 Vectors of sentences share a mean, which adds to every cosine (Mu and Viswanath 2018, "All-but-the-Top", section 2.1).
 """
 
+import copy
+from dataclasses import replace
+
 import numpy as np
-import onnx
-from onnx import numpy_helper
+import torch
 from scipy.optimize import brentq
 
+from heedful.export.bundle import TrainedModel
 from heedful.export.errors import ExportError
-from heedful.export.graph_edits import edited
 from heedful.runtime.answers import normalise
-from heedful.runtime.bundles.bundle import Bundle
 from heedful.text.arrays import Floats
-
-BIAS = "projection.bias"
-"""End of the name of the tensor that the projection of an embedding adds."""
 
 
 def mean_cosine(vectors: Floats) -> float:
@@ -38,22 +36,21 @@ def offset(vectors: Floats, cosine: float) -> Floats:
     now, least = without(0), without(1)
     if not least < cosine < now:
         raise ExportError(
-            f"the mean cosine of these sentences is {now:.3f}, and {least:.3f} without their mean: name one between"
+            f"--centre: the mean cosine of training sentences is {now:.3f}, and {least:.3f} without their "
+            "mean: name one between"
         )
     share = brentq(lambda share: without(share) - cosine, 0, 1)
     found: Floats = np.float32(share) * mean
     return found
 
 
-def shifted(bundle: Bundle, by: Floats) -> dict[str, bytes]:
-    """The graph files of a bundle whose vectors are less by `by` (D,). Raises ExportError without a projection."""
-
-    def edit(model: onnx.ModelProto) -> onnx.ModelProto:
-        biases = [one for one in model.graph.initializer if one.name.endswith(BIAS)]
-        if len(biases) != 1:
-            raise ExportError(f"{bundle.card.name} has no projection, which an embedding has")
-        (bias,) = biases
-        bias.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(bias) - by, bias.name))
-        return model
-
-    return edited(bundle, edit)
+def shifted(trained: TrainedModel, by: Floats) -> TrainedModel:
+    """The model whose vectors are less by `by` (D,). Raises ExportError for one without a projection."""
+    model = copy.deepcopy(trained.model)
+    if trained.kind != "embedding" or model.projection is None:
+        raise ExportError(
+            "--centre: only the vectors of an embedding with a projection are centred"
+        )
+    with torch.no_grad():
+        model.projection.bias.sub_(torch.from_numpy(by))
+    return replace(trained, model=model)

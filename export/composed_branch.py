@@ -8,11 +8,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from heedful.export.compose import FEATURES, IDS
 from heedful.export.errors import ExportError
 from heedful.export.graph_edits import renamed, values_read, with_nodes
 from heedful.export.word_scale import word_vectors
 
+IDS, FEATURES = "ids", "features"
 NONE = "composed_none"
 
 

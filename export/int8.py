@@ -15,6 +15,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,12 +44,12 @@ class Product:
     read: str
     matrix: str
     key: str
-    """Hash of the matrix's values: encoder.onnx and explain.onnx name the same matrix differently."""
 
-    @property
-    def stored(self) -> bool:
-        """Whether the graph has the matrix as bytes already."""
-        return self.matrix.endswith(RESTORED)
+
+def key(matrix: npt.NDArray[Any]) -> str:
+    """A hash of the values: encoder.onnx and explain.onnx name the same matrix differently."""
+    content = np.ascontiguousarray(matrix)
+    return hashlib.sha256(str(content.shape).encode() + content.tobytes()).hexdigest()
 
 
 def products(model: onnx.ModelProto) -> list[Product]:
@@ -60,14 +61,12 @@ def float_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProt
     """The graph with the matrices of the products of these `keys` stored as bytes; it computes in float32."""
     made = copy.deepcopy(model)
     stored = _store(made, keys)
-    computed = {name for node in made.graph.node for name in node.output}
     nodes = []
     for name in dict.fromkeys(stored.values()):
-        if name + RESTORED not in computed:
-            nodes += [
-                helper.make_node("Cast", [f"{name}_bytes"], [f"{name}_cast"], to=TensorProto.FLOAT),
-                helper.make_node("Mul", [f"{name}_cast", f"{name}_scales"], [name + RESTORED]),
-            ]
+        nodes += [
+            helper.make_node("Cast", [f"{name}_bytes"], [f"{name}_cast"], to=TensorProto.FLOAT),
+            helper.make_node("Mul", [f"{name}_cast", f"{name}_scales"], [name + RESTORED]),
+        ]
     for node in made.graph.node:
         if node.output[0] in stored:
             node.input[1] = stored[node.output[0]] + RESTORED
@@ -125,23 +124,19 @@ def _products(model: onnx.ModelProto, known: Mapping[str, Floats]) -> list[Produ
             continue
         matrix = known.get(node.input[1])
         if matrix is not None and matrix.ndim == 2 and matrix.dtype == np.float32:
-            key = hashlib.sha256(np.ascontiguousarray(matrix).tobytes()).hexdigest()
-            found.append(Product(node.output[0], node.input[0], node.input[1], key))
+            found.append(Product(node.output[0], node.input[0], node.input[1], key(matrix)))
     return found
 
 
 def _store(model: onnx.ModelProto, keys: Collection[str]) -> dict[str, str]:
-    """Add the products' matrices as bytes and scales, unless they are; the matrix's name by the product's output."""
+    """Add the products' matrices as bytes and scales; the matrix's name by the product's output."""
     known = constants(model)
     chosen = [product for product in _products(model, known) if product.key in keys]
-    names = {product.matrix: product.matrix.removesuffix(RESTORED) for product in chosen}
-    for matrix, name in sorted(names.items()):
-        if f"{name}_bytes" in known:
-            continue
-        columns, scales = int8_columns(known[matrix])
+    for name in sorted({product.matrix for product in chosen}):
+        columns, scales = int8_columns(known[name])
         for part, value in (("bytes", columns), ("scales", scales)):
             model.graph.initializer.append(numpy_helper.from_array(value, f"{name}_{part}"))
-    return {product.output: names[product.matrix] for product in chosen}
+    return {product.output: product.matrix for product in chosen}
 
 
 def int8_columns(matrix: Floats, largest: int = LARGEST) -> tuple[npt.NDArray[np.int8], Floats]:

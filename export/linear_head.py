@@ -103,7 +103,7 @@ def write_bundle(
         },
     }
     # What was measured of the base is not true of the new bundle.
-    fields |= {"typical": None, "trust": None}
+    fields |= {"typical": None, "trust": None, "trained": None}
     kept = {name: content for name, content in base.model_files.items() if name != TYPICAL}
     files: dict[str, Path | bytes] = {**kept, HEAD: graph}
     return write(out, fields, files)

@@ -1,18 +1,119 @@
-"""Read a finished run (`training.checkpoint`) for export."""
+"""A finished run (`training.checkpoint`) -> a bundle, measured and complete, in one call."""
 
 import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from torch import nn
 
-from heedful.export.bundle import TrainedModel
+from heedful.export.bundle import TrainedModel, make
+from heedful.export.bundle_writer import check_replaceable, write
+from heedful.export.centring import offset, shifted
+from heedful.export.dev_split import DevSplit, graph_vectors, read_texts, torch_vectors
 from heedful.export.errors import ExportError
+from heedful.export.golden import golden
+from heedful.export.measured import measured
+from heedful.export.open_words import opened
+from heedful.export.typical import LEAST, typical
+from heedful.export.weight_storage import Storage
 from heedful.models.composed_words import ComposedWords
-from heedful.runtime.bundles.card import ParserCard, ScoreCard, TrainingCard
+from heedful.runtime.bundles.bundle import Bundle
+from heedful.runtime.bundles.card import (
+    ENCODER,
+    ENCODER_INT8,
+    GOLDEN,
+    TYPICAL,
+    Card,
+    ParserCard,
+    ScoreCard,
+    TrainingCard,
+    TypicalCard,
+)
+from heedful.text.batch import Sentence
+from heedful.text.parse import Parser
 from heedful.text.vocab import SPECIAL, Vocab
-from heedful.training import checkpoint
+from heedful.training import checkpoint, tasks
 from heedful.training.config import RunConfig
+from heedful.training.data import evenly
+from heedful.training.errors import DataMissing
 from heedful.training.restore import Run, restore
+from heedful.training.tasks.base import Task
+
+CENTRED = 10_000
+"""Training sentences that give the mean, at most."""
+TYPICAL_SENTENCES = 4000
+THRESHOLD = 0.01
+"""Share of training sentences below which an input counts as untypical."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """How a run is exported."""
+
+    storage: Storage = "normal"
+    int8: bool = True
+    words: int | None = None  # listed words that are kept, the most frequent; None: all
+    composed: int | None = None  # rows that compose the words of a closed list; None: as trained
+    centre: float | None = None  # mean cosine of two training sentences; None: as trained
+
+
+def export_run(
+    run: Path, out: Path, how: Choices, *, data: Path, parser: Parser, say: Callable[[str], None]
+) -> Card:
+    """Write the bundle `out`, whole or not at all, and return its card.
+
+    Weights are rounded once, from those that were trained. On the dev split the graphs are scored and compared
+    with the trained model, and probabilities are calibrated. The bundle gets golden vectors and an index of training
+    sentences. `say` is given what is left out. Raises RunMissing, RunDamaged, ExportError, BundleError; DataMissing
+    where what was chosen needs data that are not there.
+    """
+    check_replaceable(out)
+    trained = read(run, how.words)
+    if trained.parser.fingerprint != parser.fingerprint:
+        raise ExportError(
+            f"{run} was trained with the parser {trained.parser.name}: name it with --parser"
+        )
+    task = tasks.get(trained.task)
+    try:
+        examples = task.dev.read(data)
+        task.require("dev", examples)
+    except DataMissing as reason:
+        if how.int8 or how.centre is not None:
+            raise
+        say(f"not measured, and without an index of training sentences: {reason}")
+        examples = []
+    if how.composed is not None:
+        trained = opened(trained, how.composed)
+    if how.centre is not None:
+        texts = read_texts(evenly(task.texts(data), CENTRED), parser, trained)
+        trained = shifted(trained, offset(torch_vectors(trained, texts), how.centre))
+    made = make(trained, out.name, how.storage, int8=how.int8)
+    files = dict(made.files)
+    fields = made.card.fields()
+    if examples:
+        made = measured(made, trained, DevSplit.read(task, examples, parser, trained))
+        fields = made.card.fields()
+        sample = read_texts(evenly(task.texts(data), TYPICAL_SENTENCES), parser, trained)
+        if len(sample) >= LEAST:
+            files[TYPICAL], fields["typical"] = _typical(made, sample, task)
+        else:
+            say(f"without an index of training sentences: {len(sample)} are too few")
+    files[GOLDEN] = golden(made, parser.parse).to_bytes()
+    return write(out, fields, files)
+
+
+def _typical(made: Bundle, sample: Sequence[Sentence], task: Task) -> tuple[bytes, TypicalCard]:
+    """The index of training sentences, and what the card says of it."""
+    served = ENCODER_INT8 if ENCODER_INT8 in made.files else ENCODER
+    index = typical(graph_vectors(made, served, sample)[:, : made.card.dimension])
+    about = TypicalCard(
+        dataset=" + ".join(source.name for source in task.train),
+        sentences=len(sample) - len(sample) // 2,
+        centroids=len(index.centroids),
+        threshold=THRESHOLD,
+    )
+    return index.to_bytes(), about
 
 
 def read(run: Path, words: int | None = None) -> TrainedModel:

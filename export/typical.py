@@ -9,12 +9,14 @@ from heedful.runtime.bundles.typical import QUANTILES, Typical, distances
 from heedful.text.arrays import Floats
 
 CENTROIDS = 32
+LEAST = 4 * CENTROIDS
+"""Training sentences that an index needs."""
 SEED = 0
 
 
 def typical(vectors: Floats) -> Typical:
     """From vectors (N, D) of training sentences. Raises ExportError for too few of them."""
-    if len(vectors) < 4 * CENTROIDS:
+    if len(vectors) < LEAST:
         raise ExportError(
             f"{len(vectors)} training sentences are too few for an index of {CENTROIDS} centroids"
         )

@@ -1,13 +1,13 @@
-"""Round the weights of a torch model to how its bundle stores them, before it is exported.
+"""Round the weights of a trained model, once, to how its bundle stores them.
 
-Matrices are stored as float16 and used as float32: the graph casts each, and ONNX Runtime folds the
-cast once at load. The word table is stored as int8 rows with a float32 scale each, of which only the
-rows of a batch's words are read. For a transformer there is a smaller `Storage`: matrices as int8
-rows, folded the same way, and its large table in 4 bits. Because the torch model is rounded first,
-graph and model must agree exactly; activations are never rounded, so that a sentence's vector does
-not depend on its batch.
+The word tables are replaced in torch before the model is traced (`store_tables`): rows of int8 with a float32 scale,
+or 4 bits, of which only the rows of a batch's words are read. Matrices are traced as trained and rounded in the
+graph: to bytes where products are computed in integers (`export.int8`), else to float16 (`store_half`), which the graph
+casts and ONNX Runtime folds once at load. `round_weights` gives torch the same values, so that graph and
+model must agree exactly; activations are never rounded, so that a sentence's vector does not depend on its batch.
 """
 
+from collections.abc import Collection, Iterator
 from typing import Literal
 
 import numpy as np
@@ -17,13 +17,13 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 from torch.nn import functional
 
+from heedful.export.int8 import int8_columns, key
 from heedful.models.composed_words import ComposedWords
+from heedful.text.arrays import Floats
 
 Storage = Literal["normal", "small"]
-"""Normal: matrices float16, tables int8. Small: matrices int8, a table of more than LARGE values int4.
-
-Where words are composed a table of more than LARGE values is int4 in either, and that of the features always.
-"""
+"""Normal: matrices float16, tables int8. Small: matrices int8, a table of more than LARGE values int4, and that of the
+features that compose words."""
 LARGE = 2**20
 BLOCK = 32
 """Maximum of neighbouring values in an int4 row that share a scale; their number divides the row."""
@@ -114,45 +114,92 @@ class Int4Table(nn.Module):
         return values.flatten(-2)
 
 
-def round_weights(model: nn.Module, storage: Storage = "normal") -> None:
-    """Round matrices and replace tables for `storage`, in place.
+def round_weights(
+    model: nn.Module,
+    storage: Storage = "normal",
+    int8: Collection[str] = (),
+    *,
+    linear: bool | None = None,
+) -> None:
+    """Give the model the values that its graph computes with, in place.
 
-    Vectors (biases, norms) are small and stay. Raises ValueError for a weight that is not finite, or is
-    beyond float16.
+    `int8` are the keys of matrices that are stored as columns of bytes. `linear` as in `store_tables`. Raises
+    ValueError for a weight that is not finite, or is beyond float16.
     """
+    store_tables(model, storage, linear=linear)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            stored = [(view, held) for view, held in _forms(parameter) if key(held) in int8]
+            if stored:
+                view, held = stored[0]
+                columns, scales = int8_columns(held)
+                view.copy_(torch.from_numpy((columns * scales).reshape(view.shape)))
+            elif parameter.dim() > 1:
+                parameter.copy_(parameter.half())
+                if not parameter.isfinite().all():
+                    raise ValueError(f"a weight of {name} is beyond float16 (65,504)")
+
+
+def store_tables(model: nn.Module, storage: Storage, *, linear: bool | None = None) -> None:
+    """Replace the word tables, in place, and where `linear` is set the linear layers by int8 rows.
+
+    By default `linear` follows from `storage`. Vectors (biases, norms) are small and stay. Raises ValueError for a
+    weight that is not finite.
+    """
+    linear = storage == "small" if linear is None else linear
     for name, parameter in model.named_parameters():  # first: int8 rows hide NaN
         if not parameter.isfinite().all():
             raise ValueError(f"a weight of {name} is not a finite number: train with a lower rate")
     for module in list(model.modules()):
         for name, child in module.named_children():
             if isinstance(child, nn.Embedding):
-                composed = isinstance(module, ComposedWords)
-                large = child.weight.numel() > LARGE and (composed or storage == "small")
-                four = large or (composed and name == "features")
+                features = isinstance(module, ComposedWords) and name == "features"
+                four = storage == "small" and (features or child.weight.numel() > LARGE)
                 setattr(module, name, (Int4Table if four else Int8Table)(child.weight))
-            elif isinstance(child, nn.Linear) and storage == "small":
+            elif isinstance(child, nn.Linear) and linear:
                 setattr(module, name, Int8Linear(child))
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.dim() > 1:
-                parameter.copy_(parameter.half())
-                if not parameter.isfinite().all():
-                    raise ValueError(f"a weight of {name} is beyond float16 (65,504)")
 
 
-def store_half(model: onnx.ModelProto) -> None:
-    """Store as float16 every float32 matrix of the graph that float16 holds without loss, in place."""
+def weight_keys(model: nn.Module) -> set[str]:
+    """The keys of all that a graph may hold of the weights of two dimensions or more."""
+    return {key(held) for one in model.parameters() for _, held in _forms(one.detach())}
+
+
+def _forms(weight: Tensor) -> Iterator[tuple[Tensor, Floats]]:
+    """Views of a weight, each with the array as which a graph may hold it.
+
+    It holds a weight as it is, a matrix turned round, and of a kernel (N, C, K) what `export.convolutions` makes.
+    """
+    if weight.dim() > 1:
+        yield weight, weight.numpy()
+    if weight.dim() == 2:
+        yield weight.T, weight.T.numpy()
+    if weight.dim() == 3:
+        view = weight.permute(1, 2, 0)
+        yield view, view.numpy().reshape(len(view), -1)
+
+
+def store_half(model: onnx.ModelProto, weights: Collection[str] = ()) -> onnx.ModelProto:
+    """Store as float16 the matrices of these keys, and every other one that float16 holds without loss, in place.
+
+    Raises ValueError for a weight beyond float16.
+    """
     casts = []
+    inputs = {value.name for value in model.graph.input}
     for tensor in model.graph.initializer:
-        if tensor.data_type != TensorProto.FLOAT or len(tensor.dims) < 2:
+        if tensor.data_type != TensorProto.FLOAT or len(tensor.dims) < 2 or tensor.name in inputs:
             continue
         values = numpy_helper.to_array(tensor)
         with np.errstate(over="ignore"):  # an overflow is not equal to its original
             half = values.astype(np.float16)
-        if np.array_equal(half.astype(np.float32), values):
+        taken = key(values) in weights
+        if taken and not np.isfinite(half).all():
+            raise ValueError(f"a weight of {tensor.name} is beyond float16 (65,504)")
+        if taken or np.array_equal(half.astype(np.float32), values):
             name = tensor.name
             tensor.CopyFrom(numpy_helper.from_array(half, f"{name}_half"))
             casts.append(helper.make_node("Cast", [tensor.name], [name], to=TensorProto.FLOAT))
     nodes = [*casts, *model.graph.node]
     del model.graph.node[:]
     model.graph.node.extend(nodes)
+    return model

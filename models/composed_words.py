@@ -32,8 +32,9 @@ class ComposedWords(nn.Module):
 
     def fill(self, ids: Tensor, features: Tensor, listed: Tensor) -> Tensor:
         """The vectors of listed words (B, L, D), with composed ones in place of those with a negative id."""
-        rows = (-ids - 1).clamp(min=0)
-        composed = nn.functional.embedding(rows, self.compose(features))
+        # A row before the first, so that there are two or more: ONNX Runtime adds one alone in another order.
+        vectors = self.compose(nn.functional.pad(features, (0, 0, 1, 0)))
+        composed = nn.functional.embedding((-ids).clamp(min=0), vectors)
         return torch.where((ids < 0)[:, :, None], composed, listed)
 
     def compose(self, features: Tensor) -> Tensor:

@@ -27,10 +27,7 @@ from heedful.text.batch import Sentence
 from heedful.text.graph import CUDA
 from heedful.text.parse import Parse
 
-REMEDY = (
-    "copy the bundle again, or serve it where it was made; if its answers are right as they are, "
-    "write them again with `heedful selftest --write BUNDLE`"
-)
+REMEDY = "copy the bundle again, export it again, or serve it where it was made"
 LADDER = (1, 8, 32, 128)
 """Sentence lengths to warm up with, alone and in a full batch."""
 

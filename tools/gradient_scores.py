@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from rich.progress import track
 
-from heedful.cli import rescore
 from heedful.cli.errors import CommandError
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.export.bundle_writer import rewrite, write
@@ -19,6 +18,7 @@ from heedful.runtime.bundles.bundle import Bundle, read
 from heedful.runtime.bundles.card import EXPLAIN, EXPLAIN_INT8, GOLDEN, Card, GradientsCard
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.training.tasks.base import Example, Task
+from tools.bundle_task import task_of
 
 SENTENCES = 200
 COMPLETE = 0.05
@@ -36,7 +36,7 @@ def measure_gradients(folder: Path, parser: str, *, data: Path, sentences: int =
         raise CommandError(
             f"{folder} has no measured controls: run `python -m tools trust` on it first"
         )
-    task = rescore.task_of(bundle, None)
+    task = task_of(bundle)
     with tempfile.TemporaryDirectory() as temporary:
         made = Path(temporary) / folder.resolve().name
         card = write(made, bundle.card.fields(), _scalable(bundle))

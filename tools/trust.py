@@ -9,7 +9,6 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from heedful.cli import rescore
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.export.bundle_writer import rewrite
@@ -21,6 +20,7 @@ from heedful.text import parse
 from heedful.training.data import evenly
 from heedful.training.metrics import dev_metric
 from heedful.training.tasks.base import Example, Task
+from tools.bundle_task import task_of
 from tools.control_scores import ControlScores
 from tools.gradient_scores import explain, measure_gradients, pooling
 from tools.trust_page import write_page
@@ -72,7 +72,7 @@ def measure(folder: Path, parser: str, *, data: Path, rows: int, curves: int) ->
     """
     loaded = parse.Parser.load(parser)
     bundle = read(folder)
-    task = rescore.task_of(bundle, None)
+    task = task_of(bundle)
     examples = evenly(task.dev.read(data), rows)
     (_, value), *controls = ControlScores(bundle, loaded, task, examples).every()
     with open_folder(folder, parser) as model:

@@ -199,8 +199,9 @@ class RunConfig(Section):
     distillation: DistillationConfig = DistillationConfig()
     teacher: TeacherConfig | None = None
     init_from: Path | None = None
-    """A finished run of the same encoder, or of one to which this encoder adds weights. This run begins with its best
-    weights, its head's too where the classes are the same. A word that it did not list keeps its initial vector."""
+    """A finished run of the same encoder, or of one to which this encoder adds weights, or a bundle over words. This
+    run begins with its best weights, its head's too where the classes are the same. A word that it did not list keeps
+    its initial vector."""
     freeze: tuple[Part, ...] = ()
     """Parts that are not trained: `words` (their vectors), `pieces` (a transformer's table of pieces, half of MiniLM's
     weights), `transformer` (all of it), and `encoder`, which keeps the weights of `init_from`: then the head is

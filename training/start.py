@@ -1,4 +1,4 @@
-"""A run that begins with the weights of a finished one (`init_from`)."""
+"""A run that begins with the weights of a finished one, or with those that a bundle stores (`init_from`)."""
 
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,16 @@ from torch import Tensor
 from heedful.models.composed_words import ComposedWords
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint
+from heedful.training import restore_bundle as restored
 from heedful.training.config import RunConfig
 from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.model import TrainingModel
 from heedful.training.restore import encoder_record
 from heedful.training.tasks.base import Task
 
+FEATURES = "sentence.embedding.features.weight"
+TABLES = ("sentence.embedding.weight", "sentence.embedding.table.weight")
+"""The word table, of a closed list and where words are composed."""
 LENT = ("sentence.encoder.", "sentence.embedding.")
 """What another task can use. An embedding's projection serves its own teacher, as a head serves its classes."""
 
@@ -22,7 +26,7 @@ LENT = ("sentence.encoder.", "sentence.embedding.")
 def begin_with(
     config: RunConfig, model: TrainingModel, task: Task, lexicon: Path
 ) -> list[dict[str, Any]]:
-    """Load the best weights of the run `config.init_from`; returns what its record says of its data.
+    """Load the best weights of the run or bundle `config.init_from`; returns what its record says of its data.
 
     A word that it did not list keeps its initial vector. A run with other classes lends its encoder, not its head.
     Weights that another encoder adds keep their initial values. `lexicon` is the new run's file of words or pieces.
@@ -32,13 +36,14 @@ def begin_with(
     run = config.init_from
     assert run is not None, "only a run with init_from begins with another"
     try:
-        record = encoder_record(run)
+        source = restored.restore_bundle(run) if restored.is_bundle(run) else None
+        record = source.record if source else encoder_record(run)
     except RunMissing as error:
         raise ConfigError(f"init_from: {error}") from error
     listed, words = run / lexicon.name, lexicon.name == checkpoint.VOCAB
     if not listed.exists() or not (words or listed.read_bytes() == lexicon.read_bytes()):
         raise ConfigError(f"init_from: {run} reads other pieces: take the same [transformer]")
-    weights = checkpoint.best(run)
+    weights = source.model.learned() if source else checkpoint.best(run)
     if (record["kind"], tuple(record["labels"])) != (task.kind, task.labels):
         lent = {name: value for name, value in weights.items() if name.startswith(LENT)}
         own = {name: one for name, one in model.learned().items() if not name.startswith(LENT)}
@@ -68,7 +73,10 @@ def _is_frozen(name: str, config: RunConfig, *, added: bool) -> bool:
 def _move_words(weights: dict[str, Tensor], model: TrainingModel, old: Vocab, new: Vocab) -> None:
     """Put the old word vectors at the new words' ids, in place."""
     composed = isinstance(model.sentence.embedding, ComposedWords)
-    name = "sentence.embedding.table.weight" if composed else "sentence.embedding.weight"
+    name = TABLES[composed]
+    if not composed and TABLES[True] in weights:  # what composes words is not taken over
+        weights[name] = weights.pop(TABLES[True])
+        del weights[FEATURES]
     places = {word: i for i, word in enumerate(old.words)}
     shared = [(i, places[word]) for i, word in enumerate(new.words) if word in places]
     to, source = torch.tensor(shared).T

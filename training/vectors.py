@@ -21,6 +21,7 @@ from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training.checkpoint import VOCAB
 from heedful.training.data_folder import PAGE, find, lines
 from heedful.training.errors import ConfigError, DataError, DataMissing
+from heedful.training.stored_weights import table
 
 GRAPH = "encoder.onnx"
 UNKNOWN_RANGE = 0.05
@@ -104,15 +105,9 @@ class Table:
             for one in graph.initializer
             if one.name.startswith("embedding.") and not one.name.startswith("embedding.features.")
         }
-        match parts:
-            case {"rows": rows, "scales": scales}:
-                vectors = rows * scales
-            case {"rows": rows, "steps": steps, "least": least}:
-                codes = np.stack([rows % 16, rows // 16], axis=-1)  # (V, D / 2, 2)
-                blocks = codes.reshape(*steps.shape, -1).astype(np.float32)
-                vectors = (blocks * steps[..., None] + least[..., None]).reshape(len(rows), -1)
-            case _:
-                raise DataError(f"{folder} holds no table of word vectors: name another bundle")
+        vectors = table(parts)
+        if vectors is None:
+            raise DataError(f"{folder} holds no table of word vectors: name another bundle")
         try:
             words = Vocab.load(folder / VOCAB).words
         except (FileNotFoundError, ValueError) as error:

@@ -62,11 +62,21 @@ class Int8Card(_Frozen):
     left: int = Field(ge=0)
     dataset: str
     metric: str
-    float32: float  # score on dev
+    float32: float  # score on dev, of the trained model since the card names `trained`
     int8: float
     cosine: float  # lowest between a sentence's two vectors
     sentences: int  # compared, from dev
     company: float  # batch deviation: largest difference of a value between alone and in a batch
+
+
+class TrainedCard(_Frozen):
+    """What the bundle serves on a CPU, in int8 where it can, compared with the model as trained, on dev."""
+
+    sentences: int = Field(ge=1)
+    cosine: float  # lowest between a sentence's two vectors
+    cosine_float32: float  # the same of encoder.onnx
+    # Largest change of a probability, or of a relatedness from 1 to 5; None without a head.
+    answers: float | None
 
 
 class TypicalCard(_Frozen):
@@ -130,7 +140,7 @@ class TrainingCard(_Frozen):
     command: str
     commit: str
     teacher: str = ""  # the runs whose answers were learned in addition to the labels
-    start: str = ""  # the run whose weights it began with
+    start: str = ""  # the run or bundle whose weights it began with
     # Every field of the configuration as it was read: its file may have changed since. {} in older cards.
     settings: dict[str, Any] = Field(default_factory=dict)
 
@@ -159,6 +169,7 @@ class CardContent(_Frozen):
     files: dict[str, Sha256]
     parity: ParityCard
     int8: Int8Card | None = None  # if the bundle holds int8 graphs
+    trained: TrainedCard | None = None  # if `heedful export` had the dev split
     multi_label: bool = False  # whether a text may have several labels, each a sigmoid's
     # Probability below which /classify answers no label.
     abstain: float | None = Field(default=None, ge=0, le=1)

@@ -118,7 +118,7 @@ class Golden:
         return float(_differences(found, self.outputs[precision], "vector").max())
 
 
-REMEDY = "write it again with `heedful selftest --write BUNDLE`, or copy the bundle again"
+REMEDY = "copy the bundle again, or export it again"
 
 
 def outputs(card: Card, vectors: Floats, logits: Floats | None) -> Outputs:

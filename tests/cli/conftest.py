@@ -18,13 +18,6 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
 
 
 @pytest.fixture
-def toys_may_lose(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`quantize` refuses no model: scores of random weights mean nothing."""
-    monkeypatch.setattr("heedful.cli.quantize.MIN_COSINE", -1)
-    monkeypatch.setattr("heedful.cli.quantize.MAX_LOSS", 1)
-
-
-@pytest.fixture
 def glove(tmp_path: Path) -> Path:
     """Word vectors of three values."""
     file = tmp_path / "glove.txt"

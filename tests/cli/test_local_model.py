@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.cli import calibrate, evaluate, selftest
+from heedful.cli import evaluate, selftest
 from heedful.cli.local_model import open_folder, open_model
 from heedful.runtime.errors import BundleError
 from heedful.text.kinds import Kind
@@ -132,14 +132,11 @@ def test_outside_a_checkout_the_parser_is_the_one_beside_the_bundle(
 ) -> None:
     monkeypatch.chdir(sst)
     bundle = shutil.copytree(models, sst / "models") / "tiny-sst2"
-    selftest.command([bundle], write_them=True)
     selftest.command([bundle])
     evaluate.command(str(bundle), "sst2", data=sst)
-    calibrate.command([bundle], data=sst)
     said = capsys.readouterr().out
-    assert "tiny-sst2: at most" in said
+    assert "tiny-sst2: no golden vectors" in said
     assert "accuracy" in said
-    assert "temperature" in said
 
 
 @pytest.mark.parametrize("served", [False, True])

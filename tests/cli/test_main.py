@@ -187,15 +187,11 @@ def test_the_help_is_one_screen_in_four_groups(arguments: tuple[str, ...]) -> No
     shown = heedful(*arguments)
     assert shown.returncode == 0
     lines = shown.stdout.splitlines()
-    assert len(lines) <= 27 + len(CHANGE_A_BUNDLE)
+    assert len(lines) <= 27
     assert max(map(len, lines)) <= 80
     assert [line for line in lines if line in cli.GROUPS] == ["Use", "Make", "Share", "Check"]
     named = [line.split()[0] for line in lines if line.startswith("  ")]
     assert named == cli.COMMANDS
-
-
-CHANGE_A_BUNDLE = (*("compact", "calibrate", "centre", "quantize", "repack", "compose", "reparse"),)
-"""Commands that become options of `export`."""
 
 
 def test_the_version_is_that_of_the_package() -> None:

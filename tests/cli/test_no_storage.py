@@ -1,6 +1,5 @@
 """A disk that is full, or a path that cannot be written, ends a command with one line."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -29,10 +28,10 @@ def test_a_full_disk_is_one_line() -> None:
 def test_a_folder_that_cannot_be_made_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "run.json").write_text(json.dumps({"config": {}, "labels": []}))
-    (tmp_path / "best.pt").touch()
-    for out in ("best.pt/folder", "best.pt/two/folders", "x" * 300):
-        arguments = ["heedful", "compact", str(tmp_path), "--out", str(tmp_path / out)]
+    (tmp_path / "texts.txt").write_text("A dog barks.\n")
+    for out in ("texts.txt/vectors.npy", "texts.txt/two/vectors.npy", "x" * 300 + ".npy"):
+        texts = str(tmp_path / "texts.txt")
+        arguments = ["heedful", "embed", texts, "--out", str(tmp_path / out)]
         monkeypatch.setattr(sys, "argv", arguments)
-        with pytest.raises(SystemExit, match=r"heedful: \[Errno \d+\] .*: '.*(best\.pt|xxx)"):
+        with pytest.raises(SystemExit, match=r"heedful: \[Errno \d+\] .*: '.*(texts\.txt|xxx)"):
             main.main()

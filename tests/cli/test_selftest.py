@@ -28,12 +28,19 @@ from tests.runtime.test_bundle import replace_file
 NAME = "tiny-sst2"
 
 
+def add_golden(folder: Path, parser: BuiltParser) -> None:
+    """Give a bundle what `heedful export` writes."""
+    bundle = read(folder, golden=False)
+    made = make_golden(bundle, Parser.load(parser.folder).parse).to_bytes()
+    rewrite(folder, bundle.card.fields(), {**bundle.files, GOLDEN: made})
+
+
 @pytest.fixture(scope="module")
 def golden(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> Path:
     """A bundle with golden vectors of both kinds of graphs."""
     models = tmp_path_factory.mktemp("golden")
     build_bundle(models, pipeline, name=NAME, explain=True, int8=True)
-    selftest.write_golden(models / NAME, Parser.load(pipeline.folder))
+    add_golden(models / NAME, pipeline)
     return models / NAME
 
 
@@ -170,7 +177,7 @@ def test_logits_of_several_labels_that_move_alike_are_caught(
     several: Path, pipeline: BuiltParser
 ) -> None:
     """Their softmax stays, but the service answers with sigmoids."""
-    selftest.write_golden(several, Parser.load(pipeline.folder))
+    add_golden(several, pipeline)
     assert selftest.run([several], str(pipeline.folder)).moved == {}
     head = onnx.load(several / HEAD)
     (weights,) = head.graph.initializer
@@ -181,34 +188,10 @@ def test_logits_of_several_labels_that_move_alike_are_caught(
         selftest.run([several], str(pipeline.folder))
 
 
-def test_golden_vectors_with_the_softmax_of_several_labels_are_to_be_written_again(
-    several: Path, pipeline: BuiltParser
-) -> None:
-    """As `selftest --write` once wrote them."""
-    parser = Parser.load(pipeline.folder)
-    bundle = read(several)
-    single = replace(bundle, card=bundle.card.model_copy(update={"multi_label": False}))
-    files = {**bundle.files, GOLDEN: make_golden(single, parser.parse).to_bytes()}
-    rewrite(several, bundle.card.fields(), files)
-    said = r"the answer of .* moved by .*: copy .* write them again with `heedful selftest --write BUNDLE`"
-    with pytest.raises(BundleError, match=said):
-        selftest.run([several], str(pipeline.folder))
-    selftest.command([several], write_them=True, parser=str(pipeline.folder))
-    assert selftest.run([several], str(pipeline.folder)).moved == {}
-
-
-def test_the_command_writes_and_compares(
+def test_the_command_says_how_far_they_are(
     bundle: Path, pipeline: BuiltParser, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    parser = str(pipeline.folder)
-    (bundle / "report.html").write_text("of heedful fit")
-    (bundle / "notes").mkdir()
-    (bundle / "notes" / "mine.txt").write_text("mine")
-    selftest.command([bundle], write_them=True, parser=parser)
-    assert (bundle / "report.html").read_text() == "of heedful fit"
-    assert (bundle / "notes" / "mine.txt").read_text() == "mine"
-    assert capsys.readouterr().out.endswith("golden vectors written\n")
-    selftest.command([bundle], write_them=False, parser=parser)
+    selftest.command([bundle], parser=str(pipeline.folder))
     assert capsys.readouterr().out.startswith(f"{NAME}: at most ")
 
 
@@ -222,16 +205,7 @@ def test_a_folder_named_twice_is_tested_once_and_two_of_one_name_are_refused(
         selftest.run([bundle, copied], parser)
 
 
-def test_another_parser_and_no_bundle_are_refused(
-    bundle: Path, pipeline: BuiltParser, tmp_path: Path
-) -> None:
-    other = shutil.copytree(pipeline.folder, tmp_path / "other")
-    meta = json.loads((other / "meta.json").read_text())
-    (other / "meta.json").write_text(json.dumps({**meta, "name": "other"}))
-    with pytest.raises(CommandError, match="was made with the parser en_tiny"):
-        selftest.write_golden(bundle, Parser.load(other))
-    with pytest.raises(CommandError, match="--write: name the folders"):
-        selftest.command(None, write_them=True)
+def test_a_service_that_does_not_answer_is_named() -> None:
     with pytest.raises(CommandError, match=r"no answer from http://127\.0\.0\.1:9"):
         selftest.ask("http://127.0.0.1:9")
     with pytest.raises(CommandError, match="no answer from localhost: unknown url type"):

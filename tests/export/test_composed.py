@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.export.bundle import TrainedModel, export_bundle
-from heedful.export.int8_bundle import int8_files
+from heedful.export.bundle import TrainedModel, export_bundle, make
+from heedful.export.weight_storage import Storage
 from heedful.models.composed_words import ComposedWords
 from heedful.models.sentence import SentenceEncoder
 from heedful.runtime.bundles.bundle import Bundle, read
@@ -100,6 +100,9 @@ def test_a_listed_sentence_needs_no_features(bundle: Bundle) -> None:
     assert feeds["features"].shape[0] == 1
 
 
-def test_int8_graphs_can_be_made_of_it(bundle: Bundle) -> None:
-    files = int8_files(bundle)
-    assert files.products > 0
+@pytest.mark.parametrize("storage", ["normal", "small"])
+def test_every_product_of_its_int8_graph_reads_the_same_bits_in_any_batch(storage: Storage) -> None:
+    """A composed word's vector too, the only one of a sentence or not."""
+    int8 = make(composed(), "open-words", storage, int8=True).card.int8
+    assert int8 is not None
+    assert (int8.products, int8.left) == (12, 0)

@@ -13,9 +13,8 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.export.bundle import TrainedModel, export_bundle
+from heedful.export.bundle import TrainedModel, export_bundle, make
 from heedful.export.errors import ExportError
-from heedful.export.int8_bundle import int8_files
 from heedful.export.onnx import encoder_graph, explain_graph
 from heedful.export.parity import TOLERANCE
 from heedful.export.weight_sharing import MIN_BYTES, share_weights
@@ -136,10 +135,8 @@ INT8 = ("ms-san", "disan")  # DSA, LAMA and the Bi-LSTM are refused: they stay f
 
 @pytest.mark.parametrize("name", INT8)
 def test_in_int8_it_is_close_and_independent_of_the_batch(name: str, bundles: Bundles) -> None:
-    bundles.export(name)
+    made = make(bundles.export(name), name, int8=True)
     bundle = read(bundles.bundle(name))
-    made = int8_files(bundle)
-    assert made.products > 0
     plain = OrtSession(bundle.files[ENCODER], "cpu", 2)
     int8 = OrtSession(made.files[ENCODER_INT8], "cpu", 2, files=made.files)
     rng = np.random.default_rng(1)
@@ -154,9 +151,8 @@ def test_in_int8_it_is_close_and_independent_of_the_batch(name: str, bundles: Bu
 
 
 def test_an_encoder_without_products_has_no_int8_form(bundles: Bundles) -> None:
-    bundles.export("average")
     with pytest.raises(ExportError, match="no product"):
-        int8_files(read(bundles.bundle("average")))
+        make(bundles.export("average"), "average", int8=True)
 
 
 EXPLAINED = ("ms-san", "ms-san-bert", "disan", "dsa", "lama")

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from heedful.export import batch_invariance
+from heedful.export.bundle import make
 from heedful.export.errors import ExportError
 from heedful.export.int8 import LARGEST, float_graph, int8_columns, int8_graph, products
-from heedful.export.int8_bundle import Int8Files, int8_files
+from heedful.export.int8_files import int8_files
 from heedful.export.weight_sharing import externalize_weights, restore_weights, share_weights
 from heedful.runtime.bundles.bundle import Bundle, read
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
@@ -24,7 +25,7 @@ from heedful.runtime.explain.graph import ExplainGraph
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 from tests.builders import BuiltParser, build_bundle
-from tests.export.trained import MAX_TOKENS, WORDS
+from tests.export.trained import MAX_TOKENS, WORDS, trained
 from tests.forests import forest
 
 
@@ -146,11 +147,12 @@ def test_shared_weights_are_restored(plain: Bundle) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(nli: Bundle) -> Int8Files:
-    return int8_files(nli)
+def made() -> Bundle:
+    return make(trained("nli"), "ms-san-nli", int8=True)
 
 
-def vectors(bundle: Bundle, files: dict[str, bytes], *sentences: Sentence) -> Floats:
+def vectors(bundle: Bundle, *sentences: Sentence) -> Floats:
+    files = bundle.files
     session = OrtSession(files[ENCODER_INT8], "cpu", 2, files={ENCODER: files[ENCODER]})
     return session.run(encoder_feeds(bundle.card, collate(sentences)))
 
@@ -160,10 +162,11 @@ def random_sentence(rng: np.random.Generator, length: int) -> Sentence:
 
 
 def test_every_product_of_ms_san_is_taken_and_its_weights_stand_once(
-    nli: Bundle, made: Int8Files
+    nli: Bundle, made: Bundle
 ) -> None:
-    assert (made.products, made.left) == (12, 0)
-    assert made.batch_deviation <= 1e-5
+    assert made.card.int8 is not None
+    assert (made.card.int8.products, made.card.int8.left) == (12, 0)
+    assert made.card.int8.company <= 1e-5
     before = sum(map(len, (nli.files[ENCODER], nli.files[EXPLAIN])))
     matrices = sum(
         len(tensor.raw_data)
@@ -182,8 +185,7 @@ def test_every_product_of_ms_san_is_taken_and_its_weights_stand_once(
     st.data(),
 )
 def test_a_vector_is_the_same_in_any_batch(
-    nli: Bundle,
-    made: Int8Files,
+    made: Bundle,
     seed: int,
     length: int,
     others: list[int],
@@ -193,20 +195,18 @@ def test_a_vector_is_the_same_in_any_batch(
     sentence = random_sentence(rng, length)
     batch = [random_sentence(rng, n) for n in others]
     place = data.draw(st.integers(0, len(batch)))
-    together = vectors(nli, made.files, *batch[:place], sentence, *batch[place:])
-    alone = vectors(nli, made.files, sentence)
+    together = vectors(made, *batch[:place], sentence, *batch[place:])
+    alone = vectors(made, sentence)
     np.testing.assert_allclose(together[place], alone[0], atol=1e-5, rtol=0)
 
 
-def test_the_explanations_vector_is_the_plain_ones(nli: Bundle, made: Int8Files) -> None:
+def test_the_explanations_vector_is_the_plain_ones(made: Bundle) -> None:
     rng = np.random.default_rng(0)
-    explainer = ExplainGraph(made.files, nli.card, EXPLAIN_INT8)
+    explainer = ExplainGraph(made.files, made.card, EXPLAIN_INT8)
     for length in (1, 2, 7, 23, MAX_TOKENS):
         sentence = random_sentence(rng, length)
         found = explainer.run(explainer.feeds(collate([sentence])))
-        np.testing.assert_allclose(
-            found.embedding, vectors(nli, made.files, sentence), atol=1e-5, rtol=0
-        )
+        np.testing.assert_allclose(found.embedding, vectors(made, sentence), atol=1e-5, rtol=0)
         for weights in found.maps.values():
             np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
 
@@ -229,5 +229,6 @@ def test_a_value_that_depends_on_the_batch_is_found(nli: Bundle) -> None:
 
 def test_a_bundle_without_products_stays_as_it_is(tmp_path: Path) -> None:
     build_bundle(tmp_path, BuiltParser(tmp_path, "en_tiny", "0" * 64))
+    found = read(tmp_path / "tiny-sst2")
     with pytest.raises(ExportError, match="no product reads the same bits in every batch"):
-        int8_files(read(tmp_path / "tiny-sst2"))
+        int8_files(found.files[ENCODER], found.files[ENCODER], found.card, found.vocab)

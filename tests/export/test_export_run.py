@@ -1,0 +1,163 @@
+"""`heedful export`: a run becomes a whole bundle in one call, or nothing is written."""
+
+import json
+import shutil
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from heedful.cli import export, selftest
+from heedful.export.bundle import TrainedModel, make
+from heedful.export.centring import mean_cosine, offset, shifted
+from heedful.export.dev_split import DevSplit, graph_vectors, torch_head, torch_vectors
+from heedful.export.errors import ExportError
+from heedful.export.measured import MIN_COSINE, measured
+from heedful.export.run import Choices, export_run, read
+from heedful.models.sentence import SentenceEncoder
+from heedful.runtime.answers import softmax
+from heedful.runtime.bundles import bundle
+from heedful.runtime.bundles.card import (
+    ENCODER_INT8,
+    EXPLAIN_INT8,
+    GOLDEN,
+    ParserCard,
+    ScoreCard,
+)
+from heedful.text.parse import Parser
+from heedful.training import checkpoint, tasks
+from heedful.training.errors import DataMissing
+from heedful.training.tasks.base import Example
+from tests.builders import BuiltParser, build_parser
+from tests.export.test_run import train
+from tests.export.trained import DIM, WORDS, trained
+
+ROWS = 2048
+
+
+@pytest.fixture(scope="module")
+def parser(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
+    return build_parser(tmp_path_factory.mktemp("models") / "parser")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, parser: BuiltParser) -> Path:
+    """A run on six sentences; its folder's parent is the data folder."""
+    return train(tmp_path_factory.mktemp("data"), parser.folder)
+
+
+@pytest.fixture(scope="module")
+def exported(run: Path, parser: BuiltParser) -> Path:
+    """Its bundle, with rows that compose unlisted words."""
+    out = parser.folder.parent / "ms-san-sst2"
+    export.command(run, out, composed=ROWS, data=run.parent, parser=str(parser.folder))
+    return out
+
+
+def test_one_call_writes_all_of_it_and_it_passes_its_self_test(
+    run: Path, exported: Path, parser: BuiltParser
+) -> None:
+    found = bundle.read(exported)
+    card = found.card
+    assert {ENCODER_INT8, EXPLAIN_INT8, GOLDEN} <= set(found.files)
+    assert card.composed == ROWS
+    assert card.training.settings == checkpoint.record(run)["config"]
+    assert card.int8 is not None
+    assert card.trained is not None
+    assert card.int8.products == 12
+    assert MIN_COSINE < card.trained.cosine <= card.trained.cosine_float32 + 1e-4
+    assert card.trained.answers is not None
+    assert 0 < card.trained.answers < 0.02
+    (score,) = (one for one in card.scores if one.split == "dev")
+    assert (score.metric, score.rows, score.value) == ("accuracy", 6, card.int8.int8)
+    assert selftest.run([exported], str(parser.folder)).moved == {}
+
+
+def test_probabilities_are_divided_by_the_temperature_that_fits_dev(
+    run: Path, exported: Path, parser: BuiltParser
+) -> None:
+    """Of 6 rows that the run answers rightly the likeliest temperature is the least that is allowed."""
+    found = bundle.read(exported)
+    start = read(run)
+    task = tasks.get("sst2")
+    dev = DevSplit.read(task, task.dev.read(run.parent), Parser.load(parser.folder), start)
+    head = torch_head(start)
+    assert head is not None
+    logits = head(dev.sides(torch_vectors(start, dev.sentences)))
+    right = softmax(logits)[np.arange(6), [int(one.label) for one in dev.examples]]
+    assert (found.card.temperature < 1) == bool((right > 0.5).all())
+    assert found.card.temperature != 1
+
+
+def test_what_cannot_be_exported_writes_nothing(
+    run: Path, exported: Path, parser: BuiltParser, tmp_path: Path
+) -> None:
+    before = {file.name: file.read_bytes() for file in exported.iterdir()}
+    other = shutil.copytree(parser.folder, tmp_path / "other")
+    meta = json.loads((other / "meta.json").read_text())
+    (other / "meta.json").write_text(json.dumps({**meta, "name": "other"}))
+    loaded = Parser.load(parser.folder)
+
+    def refused(how: Choices, data: Path = run.parent, parser: Parser = loaded) -> None:
+        export_run(run, exported, how, data=data, parser=parser, say=print)
+
+    with pytest.raises(DataMissing):
+        refused(Choices(), data=tmp_path)
+    with pytest.raises(ExportError, match="was trained with the parser en_tiny: name it with"):
+        refused(Choices(), parser=Parser.load(other))
+    with pytest.raises(ExportError, match="--words needs a run that composes unlisted words"):
+        refused(Choices(words=3))
+    with pytest.raises(ExportError, match="--centre: only the vectors of an embedding"):
+        refused(Choices(centre=0.1))
+    assert {file.name: file.read_bytes() for file in exported.iterdir()} == before
+
+
+@pytest.fixture(scope="module")
+def embedding(parser: BuiltParser) -> TrainedModel:
+    """Random weights, with the projection that an embedding has."""
+    start = trained("embedding")
+    torch.manual_seed(1)
+    model = SentenceEncoder(start.model.embedding, start.model.encoder, nn.Linear(2 * DIM, DIM))
+    card = ParserCard(name=parser.name, fingerprint=parser.fingerprint)
+    return replace(start, model=model, task="embed", parser=card)
+
+
+@pytest.fixture(scope="module")
+def pairs(embedding: TrainedModel, parser: BuiltParser) -> DevSplit:
+    rng = np.random.default_rng(2)
+    texts = [" ".join(f"word{i}" for i in rng.integers(0, WORDS - 2, 8)) for _ in range(40)]
+    examples = [Example((a, b), float(i)) for i, (a, b) in enumerate(pairwise(texts))]
+    return DevSplit.read(tasks.get("embed"), examples, Parser.load(parser.folder), embedding)
+
+
+def test_the_mean_cosine_falls_to_what_is_named(embedding: TrainedModel, pairs: DevSplit) -> None:
+    before = torch_vectors(embedding, pairs.sentences)
+    unit = before / np.linalg.norm(before, axis=1, keepdims=True)
+    assert mean_cosine(before) == pytest.approx((unit @ unit.T)[~np.eye(40, dtype=bool)].mean())
+    aim = mean_cosine(before) / 2
+    centred = torch_vectors(shifted(embedding, offset(before, aim)), pairs.sentences)
+    assert mean_cosine(centred) == pytest.approx(aim, abs=1e-4)
+    np.testing.assert_allclose(before - centred, (before - centred)[:1].repeat(40, 0), atol=1e-5)
+    for wrong in (-1, 1):
+        with pytest.raises(ExportError, match="the mean cosine of training sentences is"):
+            offset(before, wrong)
+
+
+def test_an_embedding_that_moves_too_far_from_the_trained_one_is_refused(
+    embedding: TrainedModel, pairs: DevSplit
+) -> None:
+    good = measured(make(embedding, "ms-san-toy"), embedding, pairs)
+    assert good.card.trained is not None
+    assert MIN_COSINE <= good.card.trained.cosine < 1
+    assert graph_vectors(good, "encoder.onnx", pairs.sentences).shape == (40, DIM)
+    higher = ScoreCard(dataset="stsb", split="dev", metric="spearman", value=2, rows=1)
+    with pytest.raises(ExportError, match=r"its spearman on stsb dev falls from 2\.0000"):
+        measured(good, replace(embedding, scores=(higher,)), pairs)
+    # The trained one is another: as far away as a graph of wrong weights.
+    moved = shifted(embedding, np.full(DIM, 0.1, np.float32))
+    with pytest.raises(ExportError, match=r"lowest cosine of a vector to the trained model's is"):
+        measured(good, moved, pairs)

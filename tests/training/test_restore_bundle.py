@@ -1,0 +1,157 @@
+"""Each shipped bundle in torch: a run that begins with it has its vectors, and trains on."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from torch.nn import functional
+
+from heedful.runtime.bundles.bundle import Bundle, read
+from heedful.runtime.bundles.card import CARD, ENCODER, HEAD
+from heedful.runtime.engine.graphs import encoder_feeds, head_inputs
+from heedful.text.batch import Batch, collate
+from heedful.text.graph import open_session
+from heedful.text.vocab import SPECIAL, Vocab
+from heedful.training import tasks
+from heedful.training.config import RunConfig
+from heedful.training.errors import ConfigError, RunDamaged
+from heedful.training.model import TrainingModel, make_model
+from heedful.training.restore_bundle import TOLERANCE, restore_bundle
+from heedful.training.start import begin_with
+
+BUNDLES = Path("bundles")
+SHIPPED = sorted(card.parent.name for card in BUNDLES.glob(f"*/{CARD}"))
+UNLISTED = ("zyxomic", "Flurbs")
+
+
+def configuration(card: Any, start: Path, **words: Any) -> RunConfig:
+    """A run of the card's encoder that begins with `start`."""
+    keywords = {**card.encoder.config}
+    dim = keywords.pop("dim")
+    keywords.pop("max_tokens", None)
+    fields: dict[str, Any] = {
+        "task": card.task,
+        "encoder": {"name": card.encoder.name, "config": keywords},
+        "words": {"dim": dim, "subword_rows": card.composed, **words},
+        "init_from": start,
+        "licence": "none",
+    }
+    if card.kind != "embedding":
+        head = restore_bundle(start).config.head
+        fields["head"] = head.model_dump()
+    return RunConfig.model_validate(fields)
+
+
+def begun(bundle: Bundle, config: RunConfig, lexicon: Vocab, folder: Path) -> TrainingModel:
+    """The model of a new run with its own words."""
+    torch.manual_seed(0)
+    card = bundle.card
+    table = torch.randn(len(lexicon), config.words.dim)
+    model = make_model(config, card.kind, len(card.labels), table)
+    lexicon.save(folder / "vocab.txt")
+    data = begin_with(config, model, tasks.get(card.task), folder / "vocab.txt")
+    assert data == [one.model_dump() for one in card.training.data]
+    return model
+
+
+def sides(vocab: Vocab, texts: list[list[str]], kind: str) -> list[Batch]:
+    heads = [np.maximum(np.arange(len(text)) - 1, 0) for text in texts]
+    read_texts = [vocab.sentence(*one) for one in zip(texts, heads, strict=True)]
+    if kind in ("nli", "relatedness"):
+        return [collate(read_texts[:2]), collate(read_texts[2:])]
+    return [collate(read_texts)]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_run_begins_with_the_vectors_of_a_bundle_and_trains_on(name: str, tmp_path: Path) -> None:
+    bundle = read(BUNDLES / name)
+    card, vocab = bundle.card, bundle.vocab
+    assert isinstance(vocab, Vocab)
+    known = vocab.words[len(SPECIAL) :][:300]
+    lexicon = Vocab([*reversed(known), "aword-of-its-own"], card.composed)
+    model = begun(bundle, configuration(card, BUNDLES / name), lexicon, tmp_path).eval()
+    texts = [list(known[at : at + 7]) for at in (0, 40, 120)] + [[known[3], *UNLISTED]]
+    with torch.no_grad():
+        batches = sides(lexicon, texts, card.kind)
+        found = [model.encode(side).numpy() for side in batches]
+        logits = model(batches).numpy()
+    session = open_session(bundle.files[ENCODER])
+    stored = [
+        session.run(None, dict(encoder_feeds(card, side)))[0]
+        for side in sides(vocab, texts, card.kind)
+    ]
+    for one, expected in zip(found, stored, strict=True):
+        np.testing.assert_allclose(one, expected, atol=TOLERANCE * max(1, np.abs(expected).max()))
+    if HEAD in bundle.files:
+        fed = dict(zip(head_inputs(card), stored, strict=True))
+        (expected,) = open_session(bundle.files[HEAD]).run(None, fed)
+        np.testing.assert_allclose(
+            logits, expected, atol=TOLERANCE * max(1, np.abs(expected).max())
+        )
+
+    optimiser = torch.optim.SGD(model.parameters(), lr=1e-2)
+    before = {name: one.detach().clone() for name, one in model.named_parameters()}
+
+    def loss() -> torch.Tensor:
+        outputs = model(batches)
+        if not card.labels:
+            return -functional.cosine_similarity(outputs, torch.ones_like(outputs)).mean()
+        return functional.cross_entropy(outputs, torch.zeros(len(outputs), dtype=torch.long))
+
+    first = loss()
+    first.backward()
+    optimiser.step()
+    assert loss() < first
+    moved = {name for name, one in model.named_parameters() if not torch.equal(one, before[name])}
+    assert {name.split(".")[1] for name in moved if name.startswith("sentence.")} >= {
+        "embedding",
+        "encoder",
+    }
+
+
+def test_a_run_with_a_closed_list_or_other_classes_takes_what_it_can(tmp_path: Path) -> None:
+    bundle = read(BUNDLES / "ms-san-sst2")
+    vocab = bundle.vocab
+    assert isinstance(vocab, Vocab)
+    closed = configuration(bundle.card, BUNDLES / "ms-san-sst2", subword_rows=0)
+    model = begun(bundle, closed, Vocab(vocab.words[len(SPECIAL) :]), tmp_path)
+    restored = restore_bundle(BUNDLES / "ms-san-sst2").model.learned()
+    assert torch.equal(
+        model.sentence.embedding.get_parameter("weight"),
+        restored["sentence.embedding.table.weight"],
+    )
+    other = closed.model_copy(update={"task": "sst5"})
+    five = make_model(other, "classification", 5, torch.zeros(len(vocab), 300))
+    begin_with(other, five, tasks.get("sst5"), tmp_path / "vocab.txt")
+    name = "sentence.encoder.norm.weight"
+    assert torch.equal(five.state_dict()[name], restored[name])
+
+
+def test_a_bundle_of_another_model_is_refused(tmp_path: Path) -> None:
+    folder = shutil.copytree(BUNDLES / "lama-r8", tmp_path / "lama-r8")
+    model = onnx.load(folder / ENCODER)
+    for one in model.graph.initializer:
+        if one.name == "encoder.attention.hidden.bias":
+            one.name = "unheard-of"
+    onnx.save(model, folder / ENCODER)
+    with pytest.raises(RunDamaged, match=r"it has no weight encoder\.attention\.hidden\.bias"):
+        restore_bundle(folder)
+    card = json.loads((folder / CARD).read_text())
+    card["encoder"]["config"]["heads"] = 14
+    (folder / CARD).write_text(json.dumps(card))
+    with pytest.raises(RunDamaged, match="has the shape"):
+        restore_bundle(folder)
+    config = configuration(read(BUNDLES / "lama-r8").card, BUNDLES / "lama-r8")
+    wrong = config.model_copy(
+        update={"encoder": config.encoder.model_copy(update={"config": {"hidden": 20}})}
+    )
+    vocab = Vocab(["good"], config.words.subword_rows)
+    vocab.save(tmp_path / "vocab.txt")
+    small = make_model(wrong, "classification", 8, torch.zeros(len(vocab), 100))
+    with pytest.raises(ConfigError, match="init_from: bundles/lama-r8 holds another model"):
+        begin_with(wrong, small, tasks.get("r8"), tmp_path / "vocab.txt")
