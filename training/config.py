@@ -67,6 +67,8 @@ class WordsConfig(Section):
     """Rows of the feature table that composes unlisted words (text.composition); 0: one vector for all of them."""
     composed_share: float = Field(default=0.1, ge=0, lt=1)
     """Share of the listed words that training composes, so that both readings of a word agree."""
+    four_bits: bool = False
+    """Whether word vectors are rounded in training as `heedful export --storage small` stores them."""
 
     @field_validator("composed")
     @classmethod

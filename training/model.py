@@ -128,7 +128,7 @@ def make_model(
         frozen = section.finetune == "none"
         embedding: nn.Module = PieceEmbedding(words, frozen=frozen, sentence=section.sentence)
     else:
-        table = word_table(words, frozen=config.words.frozen)
+        table = word_table(words, frozen=config.words.frozen, four_bits=config.words.four_bits)
         rows = config.words.composed
         signature = composition.SIGNATURE
         embedding = ComposedWords(table, rows=rows, signature=signature) if rows else table

@@ -82,9 +82,7 @@ SECOND_PHASE = (*_ONCE, *broad_text.sources(0.1, 0.1))
 """Less of the broad text: the second teacher takes eight times as long a text as the first."""
 THIRD_PHASE = (*_ONCE, *broad_text.sources(0.5, 0.1))
 
-_EMBED = Task(
-    name="embed", kind="embedding", labels=(), train=TRAIN, dev=stsb.DEV, test=stsb.TEST
-)
+_EMBED = Task(name="embed", kind="embedding", labels=(), train=TRAIN, dev=stsb.DEV, test=stsb.TEST)
 TASKS = (
     _EMBED,
     _EMBED.variant("embed-second", *SECOND_PHASE),
