@@ -15,7 +15,8 @@ class ComposedWords(nn.Module):
         super().__init__()
         self.signature = signature
         self.table = table
-        self.features = nn.Embedding(rows, table.embedding_dim, padding_idx=0, sparse=True)
+        layer = type(table)  # rounded as the table is
+        self.features = layer(rows, table.embedding_dim, padding_idx=0, sparse=True)
 
     def reset(self, generator: torch.Generator) -> None:
         """Small random features."""

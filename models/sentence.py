@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.models.composed_words import ComposedWords
+from heedful.models.four_bit_embedding import FourBitEmbedding
 from heedful.models.masks import token_mask
 from heedful.models.pieces import PieceEmbedding
 
@@ -148,11 +149,10 @@ class SentenceEncoder(nn.Module):
         return words, {name: structure[name] for name in self.encoder.inputs}
 
 
-def word_table(vectors: Tensor, *, frozen: bool) -> nn.Embedding:
+def word_table(vectors: Tensor, *, frozen: bool, four_bits: bool = False) -> nn.Embedding:
     """(V, D) initial vectors, row 0 = padding and zero -> the embedding layer, with sparse gradients."""
-    table: nn.Embedding = nn.Embedding.from_pretrained(
-        vectors, freeze=frozen, padding_idx=0, sparse=True
-    )
+    layer = FourBitEmbedding if four_bits else nn.Embedding
+    table: nn.Embedding = layer.from_pretrained(vectors, freeze=frozen, padding_idx=0, sparse=True)
     with torch.no_grad():
         table.weight[0] = 0
     return table

@@ -74,6 +74,8 @@ class WordsConfig(Section):
     unlisted words share one vector."""
     subword_dropout: float = Field(default=0.1, ge=0, lt=1)
     """Share of the listed words that training composes too, so that both readings of a word agree."""
+    four_bits: bool = False
+    """Round word vectors in training as `heedful export --storage small` stores them."""
 
     @field_validator("subword_rows")
     @classmethod

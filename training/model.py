@@ -168,7 +168,7 @@ def make_model(
         frozen = "transformer" in config.freeze and not config.init_from
         embedding: nn.Module = PieceEmbedding(words, frozen=frozen, sentence=section.sentence)
     else:
-        table = word_table(words, frozen="words" in config.freeze)
+        table = word_table(words, frozen="words" in config.freeze, four_bits=config.words.four_bits)
         rows = config.words.subword_rows
         signature = composition.SIGNATURE
         embedding = ComposedWords(table, rows=rows, signature=signature) if rows else table

@@ -54,15 +54,18 @@ LONGEST = 120
 """Words of a passage."""
 
 
-def sources(share: float = 1.0) -> tuple[Source, ...]:
-    """One for the sentences and one for the passages of each kind, the pairs and the keywords; a share of each."""
+def sources(sentences: float = 1.0, share: float = 1.0) -> tuple[Source, ...]:
+    """One for the sentences and one for the passages of each kind, the pairs and the keywords.
+
+    A share of the sentences, and one of everything else.
+    """
     return (
         *(
             _source(
                 f"text/{kind}",
                 licence,
                 "distinct sentences",
-                round(share * SENTENCES),
+                round(sentences * SENTENCES),
                 _sentences(kind),
             )
             for kind, licence in KINDS.items()

@@ -1,0 +1,33 @@
+"""A word table that is trained as a bundle stores it: in 4 bits (`heedful export --storage small`)."""
+
+import torch
+from torch import Tensor, nn
+
+BLOCK = 32
+"""Maximum of neighbouring values in a row that share a scale; their number divides the row."""
+
+
+class FourBitEmbedding(nn.Embedding):
+    """An embedding layer whose rows are rounded to 4 bits as they are read; the gradient passes straight through.
+
+    So the model is trained with the vectors that it is served with (Bengio, Leonard and Courville 2013, section 4).
+    """
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """ids (..) -> (.., D)."""
+        rows = super().forward(ids)
+        return rounded(rows) + (rows - rows.detach())
+
+
+def rounded(rows: Tensor) -> Tensor:
+    """(.., D) -> the nearest of 16 even steps from the minimum to the maximum of each block of a row.
+
+    Minima and steps are float16 values, as they are stored.
+    """
+    size = rows.shape[-1]
+    block = max(n for n in range(1, BLOCK + 1) if size % n == 0)
+    blocks = rows.detach().unflatten(-1, (-1, block))
+    least = blocks.amin(-1, keepdim=True).half().float()
+    steps = ((blocks.amax(-1, keepdim=True) - least) / 15).half().float()
+    codes = ((blocks - least) / torch.where(steps > 0, steps, 1)).round().clamp(0, 15)
+    return (codes * steps + least).flatten(-2)
