@@ -58,12 +58,12 @@ ROUTERS = (
 )
 ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 INFERENCE = [route for route in ROUTES if isinstance(route, InferenceRoute)]
-TABLE = {
+TABLE: dict[tuple[str, str], ASGIApp] = {
     (method, route.path): route.handle
     if isinstance(route, InferenceRoute)
     else AsyncExitStackMiddleware(route.handle)
     for route in ROUTES
-    for method in route.methods
+    for method in route.methods or ()
     if not route.param_convertors
 }
 
@@ -78,7 +78,7 @@ class Application(FastAPI):
         others = AsyncExitStackMiddleware(self.router)  # which FastAPI's own endpoints want
 
         def find(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-            found = TABLE.get((scope.get("method"), scope.get("path")), others)
+            found = TABLE.get((scope.get("method", ""), scope.get("path", "")), others)
             return found(scope, receive, send)
 
         app: ASGIApp = find
