@@ -106,8 +106,8 @@ def scores(run: Path) -> list[dict[str, Any]]:
     return found
 
 
-def mixed(run: Path, error: RuntimeError) -> RunDamaged:
-    """What to raise where the best weights are not those of the model that the other files describe."""
+def weights_mismatch(run: Path, error: RuntimeError) -> RunDamaged:
+    """The error for best weights that are not those of the model in the other files."""
     first = " ".join(str(error).split())[:200]
     return RunDamaged(
         f"{run}: {best_file(run).name} is not of the run in {RECORD}: copy the whole folder: {first}"
