@@ -43,7 +43,7 @@ def begin_with(
     listed, words = run / lexicon.name, lexicon.name == checkpoint.VOCAB
     if not listed.exists() or not (words or listed.read_bytes() == lexicon.read_bytes()):
         raise ConfigError(f"init_from: {run} reads other pieces: take the same [transformer]")
-    weights = source.model.learned() if source else checkpoint.best(run)
+    weights = source.model.trained_state_dict() if source else checkpoint.best(run)
     if (record["kind"], tuple(record["labels"])) != (task.kind, task.labels):
         lent = {name: value for name, value in weights.items() if name.startswith(LENT)}
         own = {
