@@ -3,16 +3,17 @@
 import asyncio
 import contextlib
 import importlib.metadata
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import fields
 from functools import partial
 
 from fastapi import FastAPI
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from heedful.app.http import framework_errors, responses
+from heedful.app.http import responses
 from heedful.app.http.auth import ApiKey, Keys
 from heedful.app.http.body import BodyLimit
 from heedful.app.http.framework_errors import CrossOrigin
@@ -55,6 +56,35 @@ ROUTERS = (
     kserve.router,
     kserve.infer_router,
 )
+ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+INFERENCE = [route for route in ROUTES if isinstance(route, InferenceRoute)]
+TABLE: dict[tuple[str, str], ASGIApp] = {
+    (method, route.path): route.handle
+    if isinstance(route, InferenceRoute)
+    else AsyncExitStackMiddleware(route.handle)
+    for route in ROUTES
+    for method in route.methods or ()
+    if not route.param_convertors
+}
+
+
+class Application(FastAPI):
+    """FastAPI without its own layers, which answer errors in other words, and with a table of routes.
+
+    The layers, and the router's search, take 60 µs of a request.
+    """
+
+    def build_middleware_stack(self) -> ASGIApp:
+        others = AsyncExitStackMiddleware(self.router)  # which FastAPI's own endpoints want
+
+        def find(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+            found = TABLE.get((scope.get("method", ""), scope.get("path", "")), others)
+            return found(scope, receive, send)
+
+        app: ASGIApp = find
+        for layer, args, options in reversed(self.user_middleware):
+            app = layer(app, *args, **options)
+        return app
 
 
 def create_app(
@@ -91,7 +121,7 @@ def create_app(
             if tracing:
                 await asyncio.to_thread(tracing.close)
 
-    app = FastAPI(
+    app = Application(
         title="Heedful",
         summary="Small self-attentive sentence encoders",
         version=importlib.metadata.version("heedful"),
@@ -105,23 +135,17 @@ def create_app(
     )
     app.state.heedful = state
     # Not by include_router, whose matching and contexts take 10 µs of each request.
-    app.router.routes.extend([*_routes(), *pages.FILES])
-    framework_errors.install(app)
-    inference = [route for route in _routes() if isinstance(route, InferenceRoute)]
-    described = partial(openapi_document.openapi, app, inference)
+    app.router.routes.extend([*ROUTES, *pages.FILES])
+    described = partial(openapi_document.openapi, app, INFERENCE)
     app.openapi = described  # type: ignore[method-assign]  # as FastAPI documents it
     return app
-
-
-def _routes() -> list[APIRoute]:
-    return [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 
 
 def _middleware(
     settings: Settings, keys: Keys, metrics: Metrics, tracing: Tracing | None
 ) -> list[Middleware]:
     """The outermost first: the record, with headers for other origins; the API key; the announced length of a body."""
-    named = {route.path for route in _routes()} | pages.PATHS | {"/openapi.json"}
+    named = {route.path for route in ROUTES} | pages.PATHS | {"/openapi.json"}
     cors = {"cors": _cross_origin(settings.cors_origins)} if settings.cors_origins else {}
     layers = [Middleware(Recorder, metrics=metrics, paths=named, tracing=tracing, **cors)]
     if keys.needed:

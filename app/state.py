@@ -12,6 +12,7 @@ from typing import Protocol
 from fastapi import FastAPI
 
 from heedful.app.http.auth import Keys
+from heedful.app.http.deadlines import Deadlines
 from heedful.app.http.tls import reload_certificate
 from heedful.app.observability.metrics import Metrics
 from heedful.app.process.table import Slot
@@ -46,6 +47,8 @@ class AppState:
     keys: Keys
     preloaded: bool = False
     """Whether the service had its models before it started."""
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    """Those of the requests that are being answered."""
     waiting: dict[Connection, None] = field(default_factory=dict)
     """Connections without a request in progress, the oldest first."""
     running: Collection[object] = ()

@@ -9,7 +9,7 @@ from heedful.cli.local_model import LocalModel, open_model
 from heedful.cli.options import DATA, URL, Data, FolderParser, Url
 from heedful.training import tasks
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import differences, measure, record_score
+from heedful.training.evaluate import label_mismatch_warnings, measure, record_score
 from heedful.training.restore import read_record, require
 from heedful.training.tasks.base import Task
 
@@ -42,7 +42,7 @@ def command(
             if isinstance(predictor, LocalModel):
                 _require_same(run, predictor)
         scores = measure(chosen, split, data, predictor)
-        for one in differences(chosen, predictor.labels(chosen)):
+        for one in label_mismatch_warnings(chosen, predictor.labels(chosen)):
             typer.echo(f"{model} on {task}: {one}", err=True)
     for score in scores:
         if run:

@@ -33,7 +33,11 @@ from heedful.training.linear import ClassWeight
 from heedful.training.optimise import require_device
 from heedful.training.source_commit import source_commit
 
-TUNED_FROM: dict[options.Effort, float] = {"quick": float("inf"), "normal": assess.FEW, "high": 100}
+TUNED_FROM: dict[options.Effort, float] = {
+    "quick": float("inf"),
+    "normal": assess.ONE_SPLIT_FOR_ENCODERS,
+    "high": 100,
+}
 """Rows from which an encoder is trained too; with fewer it has always lost to a linear model (docs/fit.md)."""
 VECTORS = "ms-san-nli"
 
@@ -135,15 +139,15 @@ def fit_file(
     _check(wanted, pairs)
     rows = labelled_texts.read(file, columns, label_column, wanted.reading)
     problem = Problem.of(file, rows, wanted.reading.separator)
-    if pairs and len(set(problem.groups)) < assess.TENTH:
+    if pairs and len(set(problem.groups)) < assess.MIN_TEXTS:
         raise DataError(
-            f"{file.name}: pairs of the same first text are held out together: give {assess.TENTH} different ones"
+            f"{file.name}: pairs of the same first text are held out together: give {assess.MIN_TEXTS} different ones"
         )
     if wanted.test:
         held_rows = labelled_texts.read_rows(wanted.test, columns, label_column, wanted.reading)
         _check_test(wanted.test, held_rows, problem, wanted.reading.separator)
     console.print(f"{file.name}: {len(rows)} rows, {len(problem.labels)} labels")
-    most = assess.FEW if pairs else assess.MANY
+    most = assess.ONE_SPLIT_FOR_ENCODERS if pairs else assess.ONE_SPLIT_FOR_ALL
     parts = assess.splits(problem.targets, problem.groups, seed=wanted.seed, most=most)
     report = Report(file, problem, parts)
 
@@ -275,8 +279,10 @@ def _tuned(
             said = "--effort quick" if wanted.effort == "quick" else f"fewer than {least:g} rows"
             report.skip(name, f"{said}: with few rows it loses to linear models")
             return []
-        if assess.most_texts(problem.targets, problem.groups) < assess.TENTH:
-            report.skip(name, f"no label has {assess.TENTH} texts: too few to choose its epochs by")
+        if assess.most_texts(problem.targets, problem.groups) < assess.MIN_TEXTS:
+            report.skip(
+                name, f"no label has {assess.MIN_TEXTS} texts: too few to choose its epochs by"
+            )
             return []
     words = wanted.word_vectors
     if not Path(words).is_file():

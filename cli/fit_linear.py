@@ -24,7 +24,7 @@ from heedful.text.pieces import Lexicon
 from heedful.text.plain import plain_word
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import minilm
-from heedful.training.assess import HeldOut, Split, held_out, of_an_encoder, splits
+from heedful.training.assess import HeldOut, Split, encoder_splits, held_out, splits
 from heedful.training.bag import terms, word_keys
 from heedful.training.config import Device
 from heedful.training.errors import ConfigError, DataError
@@ -153,7 +153,7 @@ class LinearFit:
             started = time.monotonic()
             of = parts
             if self.lesson and self.lesson.fine_tuned and recipe.teacher == "fine-tuned":
-                of = of_an_encoder(parts)
+                of = encoder_splits(parts)
                 rows = [*(part.train for part in of), np.arange(len(problem.rows))]
                 self.lesson.fine_tuned.prepare(recipe, rows, problem.targets, processes)
             held = self._held_out(recipe, of)

@@ -18,7 +18,7 @@ from heedful.export.bundle_writer import write
 from heedful.runtime.bundles.card import Card
 from heedful.text.arrays import Doubles
 from heedful.training import fit, vectors
-from heedful.training.assess import Split, held_out, of_an_encoder
+from heedful.training.assess import Split, encoder_splits, held_out
 from heedful.training.config import Device, Paths
 from heedful.training.loop import train
 
@@ -52,7 +52,7 @@ class Tuned:
                 rows = [self.problem.rows[i] for i in part.held]
                 return answers(Path(folder) / "tuned", self.parser, rows)
 
-        held = held_out(of_an_encoder(parts), self.problem.targets, train_and_answer)
+        held = held_out(encoder_splits(parts), self.problem.targets, train_and_answer)
         epochs = max(1, round(float(np.median(every))))
         name = f"{self.encoder} trained from word vectors ({epochs} epochs)"
         return Candidate(name, held, time.monotonic() - started, partial(self.write, epochs))

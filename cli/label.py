@@ -9,6 +9,8 @@ import typer
 
 from heedful.cli.options import DATA, Data, Threads
 from heedful.training import minilm, tasks, teacher_vectors
+from heedful.training.config import Device
+from heedful.training.optimise import require_device
 
 CACHE = Path(".cache/parses")
 
@@ -18,6 +20,7 @@ def command(
     teacher: Annotated[str, typer.Option(help="minilm, or mpnet.")] = minilm.NAME,
     data: Data = DATA,
     threads: Threads = 1,
+    device: Annotated[Device, typer.Option(help="Where the teacher runs.")] = "cpu",
 ) -> None:
     """Encode a task's training texts with a teacher, for `heedful train` to learn from.
 
@@ -27,10 +30,11 @@ def command(
     Example: heedful label embed
     """
     torch.set_num_threads(threads)
+    require_device(device)
     texts = tasks.get(task).texts(data)
     random.Random(task).shuffle(texts)
     for start in range(0, len(texts), teacher_vectors.PART):
         teacher_vectors.stored_vectors(
-            teacher, texts[start : start + teacher_vectors.PART], CACHE, "cpu"
+            teacher, texts[start : start + teacher_vectors.PART], CACHE, device
         )
         typer.echo(f"{min(start + teacher_vectors.PART, len(texts)):,} of {len(texts):,} texts")

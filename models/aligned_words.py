@@ -66,7 +66,7 @@ class AlignedNLIHead(NLIHead):
             _words(side[:, self.sentence :]) for side in (first, second)
         )
         attended_a, attended_b = (
-            _of_words(self.attend, present, words)
+            _apply_to_present(self.attend, present, words)
             for present, words in ((present_a, a), (present_b, b))
         )
         scores = attended_a @ attended_b.transpose(1, 2) / SIZE**0.5  # (B, L of a, L of b)
@@ -85,12 +85,16 @@ class AlignedNLIHead(NLIHead):
             found: Tensor = self.compare(torch.cat([a, b, a - b, a * b], dim=-1))
             return found
 
-        found = _of_words(compare, present, words, aligned)  # not negative: zero is no maximum
+        found = _apply_to_present(
+            compare, present, words, aligned
+        )  # not negative: zero is no maximum
         return found.sum(1) / present.sum(1, keepdim=True).clamp(min=1), found.amax(1)
 
 
-def _of_words(function: Callable[..., Tensor], present: Tensor, *features: Tensor) -> Tensor:
-    """`function` of the words' features, each (B, L, E), -> (B, L, F); zero where no word is present (B, L).
+def _apply_to_present(
+    function: Callable[..., Tensor], present: Tensor, *features: Tensor
+) -> Tensor:
+    """Apply `function` to features (B, L, E) where a word is present (B, L) -> (B, L, F); zero elsewhere.
 
     It reads the words without their padding, which is half of a batch.
     """

@@ -298,9 +298,9 @@ class MSSAN(Encoder):
         parts = [attended, other]
         if self.words is not None:
             parts.append(self.words(x, mask))
-        return self.complete(torch.cat(parts, dim=-1), x, mask)
+        return self.append_head_features(torch.cat(parts, dim=-1), x, mask)
 
-    def complete(self, vector: Tensor, x: Tensor, mask: Tensor) -> Tensor:
+    def append_head_features(self, vector: Tensor, x: Tensor, mask: Tensor) -> Tensor:
         if self.first_words is None:
             return vector
         return torch.cat([vector, self.first_words(x, mask)], dim=-1)

@@ -40,10 +40,10 @@ class Encoder(nn.Module):
     dim: int
     """Size of what `forward` gives: the sentence vector, then `head_features`."""
     head_features: int = 0
-    """Values after the sentence vector that only the head reads, such as words."""
+    """Extra features for the head; not part of the embedding."""
     head_words: int = 0
     """First words of a text that these are made of."""
-    complete: Callable[[Tensor, Tensor, Tensor], Tensor]
+    append_head_features: Callable[[Tensor, Tensor, Tensor], Tensor]
     """Of an encoder with head features: sentence vectors, words (B, L, D), a mask (B, L) -> (B, dim) of `forward`."""
     inputs: tuple[str, ...] = ()
     """Inputs beyond tokens and lengths: `heads` (B, L), `alpha` () and `cls` (B, D), a transformer's [CLS]."""
@@ -93,10 +93,10 @@ class SentenceEncoder(nn.Module):
         words, structure = self._read(ids, heads, alpha, pieces, features)
         return self._project(self.encoder(words, lengths, **structure))
 
-    def fixed(
+    def encode_base(
         self, ids: Tensor, lengths: Tensor, *structure: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """What no weight for the head's features changes: vectors (B, dim - head_features) and words (B, L, D).
+        """Sentence vectors (B, dim - head_features) and words (B, L, D), before head features are appended.
 
         Takes the arguments of `forward`.
         """
@@ -104,11 +104,11 @@ class SentenceEncoder(nn.Module):
         vectors = self.encoder(words, lengths, **read)
         return vectors[:, : vectors.shape[1] - self.encoder.head_features], words
 
-    def complete(self, vectors: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
-        """What `forward` gives, from what `fixed` gave; only the first `head_words` words count."""
+    def append_head_features(self, vectors: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
+        """What `forward` gives, from what `encode_base` gave; only the first `head_words` words count."""
         if self.encoder.head_features:
             mask = token_mask(lengths, words.shape[1])
-            vectors = self.encoder.complete(vectors, words, mask)
+            vectors = self.encoder.append_head_features(vectors, words, mask)
         return self._project(vectors)
 
     def explain(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,7 @@ TINY = np.finfo(np.float64).tiny
 """The smallest normal number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(NamedTuple):
     """Seconds. `parse` and `queue` include waiting for other requests' texts and for the session."""
 
     parse: float = 0.0
@@ -35,7 +34,7 @@ class Trust:
     typical: float | None  # share of training sentences that lie as far out; None without an index
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Result(Generic[T]):
     """An answer, the card of the model that gave it, its counts and times."""
 

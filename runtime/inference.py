@@ -44,7 +44,7 @@ ROWS_AT_ONCE = 32
 """Sentences whose words are looked up without a pause: 1 ms, or 2 where all words are composed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Inference:
     """A model with what it needs to answer: `Service.bind` makes one for each request.
 

@@ -13,7 +13,7 @@ Item = str | Parse
 """A text, or a tree that replaces it and is used as given."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Inputs:
     """Rows of one text or of two, flattened: `items[i]` stands at `paths[i]`.
 

@@ -23,7 +23,7 @@ MAX_CHARACTERS = 1000
 """How much of a text is looked at for its script."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Parsed:
     """A request's texts as the model reads them."""
 
@@ -73,19 +73,22 @@ class Parsed:
 
     def result(self, value: T, queue: float = 0.0, inference: float = 0.0) -> Result[T]:
         """The value with its counts and times, both in seconds."""
-        texts = list(zip(self.parses, map(self.model.vocab.unlisted, self.sentences), strict=True))
-        step = self.texts_per_row
-        rows = [texts[i : i + step] for i in range(0, len(texts), step)]
+        unlisted = list(map(self.model.vocab.unlisted, self.sentences))
         return Result(
             value=value,
             card=self.model.card,
             timing=Timing(self.seconds, queue, inference),
-            inputs=len(rows),
-            truncated=sum(any(parse.cut for parse, _ in row) for row in rows),
-            tokens=sum(len(parse.tokens) for parse, _ in texts),
-            unlisted=sum(unlisted for _, unlisted in texts),
-            out_of_domain=sum(any(is_out_of_domain(*text) for text in row) for row in rows),
+            inputs=len(unlisted) // self.texts_per_row,
+            truncated=self._rows([parse.cut for parse in self.parses]),
+            tokens=sum([len(parse.tokens) for parse in self.parses]),
+            unlisted=sum(unlisted),
+            out_of_domain=self._rows(list(map(is_out_of_domain, self.parses, unlisted))),
         )
+
+    def _rows(self, marks: Sequence[bool]) -> int:
+        """How many rows have a text that is marked."""
+        step = self.texts_per_row
+        return sum(map(any, zip(*(marks[side::step] for side in range(step)), strict=True)))
 
 
 def is_out_of_domain(parse: Parse, unlisted: int) -> bool:

@@ -28,7 +28,7 @@ from spacy.vocab import Vocab
 
 from heedful.text.arborescence import best_heads
 from heedful.text.arrays import Bytes, Doubles, Floats, Ints
-from heedful.text.batch import batch_shape, run_in_batches
+from heedful.text.batch import run_in_batches
 from heedful.text.errors import GraphError
 from heedful.text.forks import LockOwner
 from heedful.text.hashed_words import ZERO, WordVectors, hashes
@@ -37,8 +37,8 @@ from heedful.text.tokenize import Chunk, Tokens
 GRAPH, WORDS, CONFIG = FILES = ("graph.onnx", "words.npz", "config.json")
 BUDGET = 1024
 """Words of one run of the graph, padding counted: they take 5 ms."""
-OVERHEAD = 64
-"""Fixed cost of a run, in words: 150 µs."""
+OVERHEAD = 256
+"""Fixed cost of a run, in words: 150 µs in ONNX Runtime, and what Python does for a batch."""
 MAX_WORDS = 20_000
 """Words whose vectors are kept, of D bytes each; when there are more, all are forgotten."""
 MASKED_SCORE = -1e4
@@ -88,7 +88,7 @@ class ArcParser(LockOwner):
     """Empty until `from_disk`: what it knows comes from its folder. For one thread at a time. A `text.batch.Runner`."""
 
     stage: Literal["parse"] = "parse"
-    name, is_counted = "the parser", False
+    name = "the parser"
     budget, overhead = BUDGET, OVERHEAD
 
     def __init__(self, vocab: Vocab, *, threads: int) -> None:
@@ -141,10 +141,6 @@ class ArcParser(LockOwner):
     def costs(self, texts: Sequence[Tokens]) -> list[int]:
         """Of each text in a batch whose longest it is, in words."""
         return [len(tokens.forms) for tokens in texts]
-
-    def shape(self, texts: Sequence[Tokens]) -> tuple[int, float]:
-        """The words of a batch, and the share of it that is padding."""
-        return batch_shape([len(tokens.forms) for tokens in texts])
 
     def prepare(self, texts: Sequence[Tokens]) -> tuple[list[int], Feeds]:
         """The lengths and the graph's feeds of texts of at least one word each."""

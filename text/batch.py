@@ -36,10 +36,6 @@ class Runner(Protocol[Output]):
         """A model's or a graph's, for metrics and the log."""
 
     @property
-    def is_counted(self) -> bool:
-        """Whether metrics count its batches."""
-
-    @property
     def budget(self) -> int:
         """Cost limit of a batch, so that it takes at most about 5 ms."""
 
@@ -49,9 +45,6 @@ class Runner(Protocol[Output]):
 
     def costs(self, items: Sequence[Any]) -> list[int]:
         """Of each item, in a batch of which it is the longest."""
-
-    def shape(self, items: Sequence[Any]) -> tuple[int, float]:
-        """The tokens of a batch, and the share of it that is padding, 0..1."""
 
     def prepare(self, items: Sequence[Any]) -> Any:
         """What `run` takes for a batch of these items. Not for several threads at once."""
@@ -261,9 +254,3 @@ def run_in_batches(
     for batch, of_batch in zip(batches, results, strict=True):
         outputs.update(zip(batch, of_batch, strict=True))
     return [outputs[i] for i in range(len(items))]
-
-
-def batch_shape(lengths: Sequence[int]) -> tuple[int, float]:
-    """The sum of the lengths, and the share of padding where all are padded to the longest."""
-    tokens = sum(lengths)
-    return tokens, 1 - tokens / (len(lengths) * max(lengths))

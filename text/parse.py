@@ -16,7 +16,7 @@ from spacy.tokens import Doc
 
 from heedful.text.arc_parser import ArcParser, Tree  # a pipeline may name it
 from heedful.text.arrays import Ints
-from heedful.text.batch import Runner, batch_shape, run_in_batches
+from heedful.text.batch import Runner, run_in_batches
 from heedful.text.errors import ParserError
 from heedful.text.forks import LockOwner
 from heedful.text.hashed_words import hashes
@@ -24,7 +24,7 @@ from heedful.text.structure import without
 from heedful.text.tokenize import ATTRIBUTES, Spans, TextTokenizer, Tokens, adjoining
 
 
-@dataclass(frozen=True)
+@dataclass
 class Parse:
     """A text's L tokens, none of them white space; `text[start:stop]` is the token, for any Unicode."""
 
@@ -135,7 +135,7 @@ class PipelineTrees(LockOwner):
     """The trees of a pipeline's own parser, in one thread. A `text.batch.Runner`."""
 
     stage: Literal["parse"] = "parse"
-    name, is_counted = "the parser", False
+    name = "the parser"
     budget, overhead = 1024, 64
 
     def __init__(self, nlp: Language, tokenizer: TextTokenizer) -> None:
@@ -145,10 +145,6 @@ class PipelineTrees(LockOwner):
     def costs(self, texts: Sequence[Tokens]) -> list[int]:
         """Of each text in a batch whose longest it is, in words."""
         return [len(tokens.forms) for tokens in texts]
-
-    def shape(self, texts: Sequence[Tokens]) -> tuple[int, float]:
-        """The words of a batch, and the share of it that is padding."""
-        return batch_shape([len(tokens) for tokens in texts])
 
     def prepare(self, texts: Sequence[Tokens]) -> list[Tree]:
         """The trees of texts of at least one word each."""

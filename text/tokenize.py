@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice
-from operator import add, itemgetter, mul
+from operator import add, itemgetter
 from typing import Any, NamedTuple, Self
 
 from spacy.attrs import IDX, LENGTH, NORM, ORTH, PREFIX, SHAPE, SUFFIX
@@ -185,11 +185,3 @@ def adjoining(text: str, forms: Sequence[str]) -> Spans:
         starts.append(at)
         at += len(form)
     return _spans(starts, forms)
-
-
-def effort(text: str, max_tokens: int) -> int:
-    """The highest cost of tokenizing a text up to `max_tokens`, in squared characters of about 0.5 µs each."""
-    lengths = list(map(len, text.split(maxsplit=max_tokens)[:max_tokens]))
-    if len(text) > MAX_CHUNK:
-        lengths = [min(length, MAX_CHUNK) for length in lengths]
-    return sum(map(mul, lengths, lengths))

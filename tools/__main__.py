@@ -14,7 +14,7 @@ COMMANDS = {
     "overlaps": "Count the test rows of every task that its train and dev splits hold too.",
     "report": "Write docs/results.md and docs/notes/results.md from the cards and the records.",
     "figures": "Draw the papers' figures from the bundles.",
-    "trust": "Measure what bundles' attention is worth, and write docs/notes/attention.md.",
+    "trust": "Measure what bundles' attention is worth, or write docs/notes/attention.md.",
     "configuration": "Write docs/configuration.md, the fields of a run.",
     "openapi": "Print the OpenAPI document of the service.",
 }

@@ -1,4 +1,4 @@
-"""trust: what a bundle's pictures are worth and where its training sentences lie, into its card."""
+"""trust: what a bundle's pictures are worth, into its card."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +12,9 @@ from rich.progress import track
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
 from heedful.export.bundle_writer import rewrite
-from heedful.export.typical import typical
 from heedful.runtime.bundles.bundle import read
-from heedful.runtime.bundles.card import TYPICAL, Card, ControlCard, TrustCard, TypicalCard
+from heedful.runtime.bundles.card import Card, ControlCard, TrustCard
+from heedful.runtime.errors import BadInput
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.text import parse
 from heedful.training.data import evenly
@@ -22,12 +22,8 @@ from heedful.training.metrics import dev_metric
 from heedful.training.tasks.base import Example, Task
 from tools.bundle_task import task_of
 from tools.control_scores import ControlScores
-from tools.gradient_scores import explain, measure_gradients, pooling
+from tools.gradient_scores import explain, gradient_scores, pooling
 from tools.trust_page import write_page
-
-ROWS, CURVES, TYPICAL_SENTENCES = 1000, 100, 4000
-THRESHOLD = 0.01
-"""Share of training sentences below which an input counts as untypical."""
 
 
 def command(
@@ -38,73 +34,66 @@ def command(
         Path | None,
         typer.Option(help="Only write the table of this page, from the cards as they are."),
     ] = None,
-    only_gradients: Annotated[
-        bool,
-        typer.Option(
-            "--gradients", help="Only measure integrated gradients, of a measured bundle."
-        ),
-    ] = False,
-    rows: Annotated[int, typer.Option(min=1, help="Examples of dev for the controls.")] = ROWS,
-    curves: Annotated[int, typer.Option(min=1, help="Examples of dev for the curves.")] = CURVES,
+    rows: Annotated[int, typer.Option(min=1, help="Examples of dev for the controls.")] = 1000,
+    curves: Annotated[int, typer.Option(min=1, help="Examples of dev for the curves.")] = 100,
+    gradients: Annotated[
+        int, typer.Option(min=1, help="Sentences of dev for integrated gradients.")
+    ] = 200,
 ) -> None:
-    """Measure what bundles' attention is worth, and index where their training sentences lie."""
+    """Measure what bundles' attention is worth: controls, curves and integrated gradients, into their cards."""
     if page:
         write_page(page, [read(folder).card for folder in bundles])
         return
     console = Console()
-    if only_gradients:
-        for folder in bundles:
-            card = measure_gradients(folder, parser_for(folder, parser), data=data)
-            console.print(f"{folder}: version {card.version}")
-        return
     for folder in bundles:
-        card = measure(folder, parser_for(folder, parser), data=data, rows=rows, curves=curves)
+        card = measure(
+            *(folder, parser_for(folder, parser)),
+            data=data,
+            rows=rows,
+            curves=curves,
+            gradients=gradients,
+        )
         assert card.trust is not None
         console.print(f"{folder}: version {card.version}")
         for control in card.trust.controls:
             console.print(f"  {control.name:24} {control.value:.4f}")
 
 
-def measure(folder: Path, parser: str, *, data: Path, rows: int, curves: int) -> Card:
+def measure(
+    folder: Path, parser: str, *, data: Path, rows: int, curves: int, gradients: int
+) -> Card:
     """Measure the bundle and write the figures into its card, in place.
 
     Raises ParserError, BundleError, ConfigError, DataMissing, ExportError.
     """
-    loaded = parse.Parser.load(parser)
     bundle = read(folder)
     task = task_of(bundle)
-    examples = evenly(task.dev.read(data), rows)
-    (_, value), *controls = ControlScores(bundle, loaded, task, examples).every()
+    dev = task.dev.read(data)
+    examples = evenly(dev, rows)
+    (_, value), *controls = ControlScores(bundle, parse.Parser.load(parser), task, examples).every()
     with open_folder(folder, parser) as model:
-        trust = _curves(model, task, evenly(examples, curves))
-        sample = evenly(task.texts(data), TYPICAL_SENTENCES)
-        index = typical(model.embed(sample))
-    old = bundle.card.trust
-    fields = {
-        **bundle.card.fields(),
-        "trust": TrustCard.model_validate(
+        trust = TrustCard.model_validate(
             {
                 "dataset": task.dev.name,
                 "metric": dev_metric(task.kind)[0],
                 "rows": len(examples),
                 "value": value,
                 "controls": [ControlCard(name=name, value=score) for name, score in controls],
-                **trust,
-                "gradients": old and old.gradients,
+                **_curves(model, task, evenly(examples, curves)),
             }
-        ),
-        "typical": TypicalCard(
-            dataset=" + ".join(source.name for source in task.train),
-            sentences=len(sample) - len(sample) // 2,
-            centroids=len(index.centroids),
-            threshold=THRESHOLD,
-        ),
-    }
-    return rewrite(folder, fields, {**bundle.files, TYPICAL: index.to_bytes()})
+        )
+        try:
+            measured = gradient_scores(model, task, dev, gradients)
+        except BadInput as error:
+            if error.code != "no_gradients":
+                raise
+            measured = None
+    trust = trust.model_copy(update={"gradients": measured})
+    return rewrite(folder, bundle.card.fields() | {"trust": trust}, bundle.files)
 
 
 def _curves(model: LocalModel, task: Task, examples: Sequence[Example]) -> dict[str, float | None]:
-    """Means over the first texts that have curves: TrustCard's fields."""
+    """Means over the texts that have curves: TrustCard's fields."""
     options = ExplainOptions(evidence=True, curves=True)
     found: dict[str, list[float]] = {"attention": [], "evidence": [], "random": []}
     correlations = []

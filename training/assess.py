@@ -17,13 +17,13 @@ from heedful.training.calibration import best_temperature
 from heedful.training.soft_logistic import probabilities
 
 Flags = npt.NDArray[np.bool_]
-FEW = 500
+ONE_SPLIT_FOR_ENCODERS = 500
 """Rows from which an encoder is trained on one split alone, because each takes minutes."""
-MANY = 5_000
+ONE_SPLIT_FOR_ALL = 5_000
 """Rows from which a linear model is too: a tenth of them tells as much, and five parts take a minute."""
-FOLDS, TENTH = 5, 10
-"""Every row is held out once, in one of FOLDS parts, where there are fewer rows than that or where no class has TENTH
-different texts; else one part of TENTH is held out."""
+FOLDS, MIN_TEXTS = 5, 10
+"""Every row is held out once, in one of FOLDS parts, where there are fewer rows than that or where no class has
+MIN_TEXTS different texts; else one part of MIN_TEXTS is held out."""
 COVERAGES = (1.0, 0.9, 0.8, 0.5)
 CONFIDENCE = 0.8
 """A threshold counts as reaching a precision where Wilson's lower limit, one-sided and of this confidence, does: the
@@ -40,7 +40,7 @@ class Split:
 
 
 def splits(
-    targets: Flags, groups: Sequence[Hashable], *, seed: int, most: int = MANY
+    targets: Flags, groups: Sequence[Hashable], *, seed: int, most: int = ONE_SPLIT_FOR_ALL
 ) -> list[Split]:
     """Stratified by class; rows of one group (as equal texts) stand on one side.
 
@@ -50,8 +50,8 @@ def splits(
     classes = targets.argmax(axis=1)
     of = np.array([numbers[group] for group in groups])
     texts = most_texts(targets, groups)
-    few = len(targets) < most or texts < TENTH
-    count = min(FOLDS, texts) if few else TENTH
+    few = len(targets) < most or texts < MIN_TEXTS
+    count = min(FOLDS, texts) if few else MIN_TEXTS
     folds = StratifiedGroupKFold(count, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class of fewer rows than folds
@@ -60,9 +60,9 @@ def splits(
     return made if few else made[:1]
 
 
-def of_an_encoder(parts: Sequence[Split]) -> Sequence[Split]:
-    """Those of the parts that a candidate is assessed on which trains an encoder: the first alone from FEW rows on."""
-    return parts if len(parts[0].train) + len(parts[0].held) < FEW else parts[:1]
+def encoder_splits(parts: Sequence[Split]) -> Sequence[Split]:
+    """Only the first split from ONE_SPLIT_FOR_ENCODERS rows on."""
+    return parts if len(parts[0].train) + len(parts[0].held) < ONE_SPLIT_FOR_ENCODERS else parts[:1]
 
 
 def most_texts(targets: Flags, groups: Sequence[Hashable]) -> int:

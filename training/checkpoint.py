@@ -32,12 +32,12 @@ from heedful.training.former_fields import renamed
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 BEST, LAST, LOG = "best.safetensors", "last.pt", "log.jsonl"
 FORMER_BEST = "best.pt"
-"""The best weights of a run from before 2026-11-29, and of `heedful compact`."""
+"""The best weights of a run from before 2026-11-29, and of the runs in `adapters/`, whose matrices have 8 bits."""
 RECORD, SCORES = "run.json", "scores.json"
 SCALE = ":scale"
 """After the name of a matrix in 8 bits: the scales of its rows (O, 1), which it has to be multiplied by."""
-OVER = ":over"
-"""In weights of `heedful compact --over`: the name of the folder beside theirs that holds those that are left out."""
+BASE_RUN = ":over"
+"""Key of the name of the run in the same folder that holds the weights which this one leaves out."""
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
@@ -106,8 +106,8 @@ def scores(run: Path) -> list[dict[str, Any]]:
     return found
 
 
-def mixed(run: Path, error: RuntimeError) -> RunDamaged:
-    """What to raise where the best weights are not those of the model that the other files describe."""
+def weights_mismatch(run: Path, error: RuntimeError) -> RunDamaged:
+    """The error for best weights that are not those of the model in the other files."""
     first = " ".join(str(error).split())[:200]
     return RunDamaged(
         f"{run}: {best_file(run).name} is not of the run in {RECORD}: copy the whole folder: {first}"
@@ -119,7 +119,7 @@ def _damaged(file: Path, reason: str) -> RunDamaged:
 
 
 def stored_weights(run: Path) -> dict[str, Tensor]:
-    """As `heedful compact` stores them, with those that are left out.
+    """As they are stored, with those that the base run holds.
 
     Raises RunMissing where the folder of those is not there, and RunDamaged.
     """
@@ -130,16 +130,16 @@ def stored_weights(run: Path) -> dict[str, Tensor]:
         except SafetensorError as error:
             raise _damaged(file, str(error)) from error
     own = load(file)
-    if OVER not in own:
+    if BASE_RUN not in own:
         return own
-    base = run.parent / own.pop(OVER)
+    base = run.parent / own.pop(BASE_RUN)
     if not best_file(base).is_file():
         raise RunMissing(f"{run} leaves out weights that {base} holds: put that folder beside it")
     return stored_weights(base) | own
 
 
 def best(run: Path) -> dict[str, Tensor]:
-    """The best weights of a finished run in float32, also where `heedful compact` made them smaller."""
+    """The best weights of a finished run in float32."""
     stored = stored_weights(run)
     found: dict[str, Tensor] = {}
     for name, one in stored.items():

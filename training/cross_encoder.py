@@ -27,7 +27,7 @@ from heedful.training.config import (
     TransformerConfig,
     validate,
 )
-from heedful.training.data import cells, sorted_batches
+from heedful.training.data import padded_index, sorted_batches
 from heedful.training.errors import RunMissing
 from heedful.training.model import ParameterGroups, Trainable
 from heedful.training.restore import read_record
@@ -68,7 +68,7 @@ class CrossEncoder(Trainable):
     def experts(self, batch: list[Tensor]) -> tuple[Tensor, ...]:
         return (self(batch),)
 
-    def learned(self) -> dict[str, Tensor]:
+    def trained_state_dict(self) -> dict[str, Tensor]:
         return self.state_dict()
 
     def encoder_parameters(self) -> Iterator[nn.Parameter]:
@@ -113,7 +113,7 @@ class JointExamples:
             yield self._collate(group), self.targets[group]
 
     def _collate(self, group: Ints) -> list[Tensor]:
-        found, mask = cells(self.bounds, group)
+        found, mask = padded_index(self.bounds, group)
         ids = np.full(mask.shape, self.padding, np.int64)
         ids[mask] = self.ids[found]
         arrays = [ids, mask.astype(np.int64)]
@@ -174,7 +174,7 @@ def load(folder: Path, device: Device = "cpu") -> CrossEncoder:
     try:
         model.load_state_dict(checkpoint.best(folder))
     except RuntimeError as error:
-        raise checkpoint.mixed(folder, error) from error
+        raise checkpoint.weights_mismatch(folder, error) from error
     return model.eval()
 
 

@@ -40,7 +40,7 @@ class Rows:
 
         There is no step for each text, which for words is six times as fast (docs/gpu.md).
         """
-        words, inside = cells(self.bounds, chosen)
+        words, inside = padded_index(self.bounds, chosen)
         heads = np.tile(np.arange(inside.shape[1]), (len(chosen), 1))
         heads[inside] = self.heads[words]
         lengths = inside.sum(1)
@@ -66,7 +66,7 @@ class Framing:
 
     def pad(self, ids: Ints, chosen: Ints) -> Ints:
         """[CLS], the pieces of each chosen sentence, [SEP] and padding (B, S), from the `ids` of all pieces."""
-        found, inside = cells(self.stops, chosen)
+        found, inside = padded_index(self.stops, chosen)
         padded = np.full((len(chosen), inside.shape[1] + 2), PAD, np.int64)
         padded[:, 0] = self.pieces.cls
         padded[:, 1:-1][inside] = ids[found]
@@ -165,11 +165,8 @@ def labels(examples: Sequence[Example]) -> Doubles:
     return np.array([one.label for one in examples], np.float64)
 
 
-def cells(bounds: Ints, chosen: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """How to pad rows that lie one behind the other, row i at `bounds[i]:bounds[i + 1]`, to the longest of the chosen.
-
-    The places (N,) of their items, and which cells of the padded rows (B, L) hold these, in the same order.
-    """
+def padded_index(bounds: Ints, chosen: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Positions (N,) and mask (B, L) that gather ragged rows, `bounds[i]:bounds[i + 1]` each, into a padded batch."""
     lengths = bounds[chosen + 1] - bounds[chosen]
     columns = np.arange(lengths.max())
     inside = columns < lengths[:, None]

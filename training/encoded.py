@@ -12,7 +12,7 @@ from rich.progress import track
 
 from heedful.text.arrays import Ints
 from heedful.training.cache import Arrays, cached
-from heedful.training.data import Rows, cells
+from heedful.training.data import Rows, padded_index
 from heedful.training.model import EncodedBatch, TrainingModel
 
 BATCH = 256
@@ -21,7 +21,7 @@ Halves = npt.NDArray[np.float16]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedRows(Rows):
-    """Texts with what `SentenceEncoder.fixed` gives for them. The words of text i are `stops[i]:stops[i + 1]`."""
+    """Texts with what `SentenceEncoder.encode_base` gives for them. The words of text i are `stops[i]:stops[i + 1]`."""
 
     vectors: Halves  # (N, D)
     words: Halves  # (W, E)
@@ -32,7 +32,7 @@ class EncodedRows(Rows):
     ) -> EncodedBatch:
         """As `Rows.batch`, with the vectors (B, D) and the words (B, L, E) in float32."""
         plain = Rows.batch(self, chosen, drop)
-        places, inside = cells(self.stops, chosen)
+        places, inside = padded_index(self.stops, chosen)
         words = np.zeros((*inside.shape, self.words.shape[1]), np.float32)
         words[inside] = self.words[places]
         return EncodedBatch(
@@ -75,13 +75,13 @@ def _encode(model: TrainingModel, rows: Rows, *, half: bool) -> Arrays:
     with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=half):
         for group in track(groups, "encoding", transient=True):
             found, states = (
-                one.half().cpu().numpy() for one in model.fixed(rows.batch(group, None))
+                one.half().cpu().numpy() for one in model.encode_base(rows.batch(group, None))
             )
             if not vectors.size:
                 vectors = np.zeros((len(lengths), found.shape[1]), np.float16)
                 words = np.zeros((stops[-1], states.shape[2]), np.float16)
             vectors[group] = found
-            places, inside = cells(stops, group)
+            places, inside = padded_index(stops, group)
             words[places] = states[:, : inside.shape[1]][inside]
     return {"vectors": vectors, "words": words, "stops": stops}
 

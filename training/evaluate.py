@@ -140,8 +140,8 @@ def measure(task: Task, split: str, data: Path, predictor: Predictor) -> list[Sc
     ]
 
 
-def differences(task: Task, known: Sequence[str]) -> list[str]:
-    """What to say of a score on a task with other labels than those `known` to the model; nothing where they agree."""
+def label_mismatch_warnings(task: Task, known: Sequence[str]) -> list[str]:
+    """Warnings for a score on a task whose labels are not those `known` to the model; none where they agree."""
     lacking = [label for label in task.labels if label not in known]
     strange = [label for label in known if label not in task.labels]
     said = []

@@ -91,7 +91,7 @@ def train(
         progress = progress.after_epoch(loss, score)
         better = progress.best_epoch == epoch
         if better:
-            checkpoint.save_best(paths.run, optimisation.evaluated.learned())
+            checkpoint.save_best(paths.run, optimisation.evaluated.trained_state_dict())
         keep(progress)
         times = {"seconds": round(time.monotonic() - started), "processor_seconds": processor}
         extra = {name: scores[name] for name in config.extra_dev_tasks}

@@ -21,13 +21,13 @@ from heedful.training import teacher_vectors, transformer
 from heedful.training.config import RunConfig, TransformerConfig
 from heedful.training.errors import ConfigError
 
-PARTS = 4
-"""A batch of mixed lengths is encoded in so many parts, each of similar lengths: less padding."""
+LENGTH_BUCKETS = 4
+"""Split batches of mixed lengths into so many parts of similar lengths, to limit padding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedBatch(Batch):
-    """A batch with what `SentenceEncoder.fixed` gives for it."""
+    """A batch with what `SentenceEncoder.encode_base` gives for it."""
 
     vectors: Floats  # (B, D)
     words: Floats  # (B, L, E), the first of each text
@@ -44,7 +44,7 @@ class Trainable(nn.Module):
         """The logits (B, classes) that are trained, each with its own loss; `forward` combines them."""
         raise NotImplementedError
 
-    def learned(self) -> dict[str, Tensor]:
+    def trained_state_dict(self) -> dict[str, Tensor]:
         """The weights that a run keeps."""
         raise NotImplementedError
 
@@ -72,12 +72,12 @@ class TrainingModel(Trainable):
         self.register_buffer("alpha", torch.tensor(alpha), persistent=False)
         self.known = _not_trained(sentence.embedding)
 
-    def learned(self) -> dict[str, Tensor]:
-        """The weights, without those of a transformer that its package holds."""
+    def trained_state_dict(self) -> dict[str, Tensor]:
+        """The state dict without the weights of a transformer that training left as its package has them."""
         return {name: one for name, one in self.state_dict().items() if name not in self.known}
 
-    def load_learned(self, weights: Mapping[str, Tensor]) -> None:
-        """Load what `learned` gave. Raises RuntimeError where the weights are another model's."""
+    def load_trained(self, weights: Mapping[str, Tensor]) -> None:
+        """Load what `trained_state_dict` gave. Raises RuntimeError where the weights are another model's."""
         missing, unexpected = self.load_state_dict(weights, strict=False)
         if lacking := [*unexpected, *(set(missing) - self.known)]:
             raise RuntimeError(f"weights of another model: {min(lacking)}")
@@ -115,17 +115,19 @@ class TrainingModel(Trainable):
         if isinstance(side, EncodedBatch):
             device = self.alpha.device
             arrays = (side.vectors, side.words, side.lengths)
-            return self.sentence.complete(*(torch.from_numpy(one).to(device) for one in arrays))
+            return self.sentence.append_head_features(
+                *(torch.from_numpy(one).to(device) for one in arrays)
+            )
         if not self.mixed or not self.training:
             return self._encode(side)
         order = np.argsort(side.lengths, kind="stable")
-        parts = np.array_split(order, min(PARTS, len(order)))
+        parts = np.array_split(order, min(LENGTH_BUCKETS, len(order)))
         vectors = torch.cat([self._encode(side.rows(part)) for part in parts])
         return vectors[torch.from_numpy(np.argsort(order)).to(vectors.device)]
 
-    def fixed(self, side: Batch) -> tuple[Tensor, Tensor]:
-        """As `SentenceEncoder.fixed`, of a batch of B sentences."""
-        return self.sentence.fixed(*self._inputs(side))
+    def encode_base(self, side: Batch) -> tuple[Tensor, Tensor]:
+        """As `SentenceEncoder.encode_base`, of a batch of B sentences."""
+        return self.sentence.encode_base(*self._inputs(side))
 
     def _encode(self, side: Batch) -> Tensor:
         vectors: Tensor = self.sentence(*self._inputs(side))

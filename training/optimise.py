@@ -54,7 +54,7 @@ class Optimisation:
         return cast(Trainable, self.average.module if self.average else self.model)
 
     def step(self, loss: Tensor, number: int) -> None:
-        """One step down the gradient of `loss`; `number` counts the steps of an epoch."""
+        """One optimiser step; `number` counts the steps of an epoch."""
         for optimiser in self.optimisers:
             optimiser.zero_grad()
         loss.backward()

@@ -33,9 +33,9 @@ def restore(folder: Path) -> Run:
     lexicon, words = read_words(folder, config)
     model = make_model(config, record["kind"], len(record["labels"]), words)
     try:
-        model.load_learned(checkpoint.best(folder))
+        model.load_trained(checkpoint.best(folder))
     except RuntimeError as error:
-        raise checkpoint.mixed(folder, error) from error
+        raise checkpoint.weights_mismatch(folder, error) from error
     merge(model)
     return Run(config, record, lexicon, model.eval())
 

@@ -54,9 +54,8 @@ def set_up(config: RunConfig, task: Task, paths: Paths, state: Mapping[str, Any]
         {"name": one.name, "rows": len(found), "licence": one.licence, "note": one.note}
         for one, found in parts
     ]
-    if config.encoder.name == CROSS_ENCODER:
-        return _cross_encoder(config, task, paths, objective, examples, devs, learned)
-    return _encoder(config, task, paths, objective, examples, devs, learned, state)
+    data = _Data(config, task, paths, objective, examples, devs, learned)
+    return data.cross_encoder() if config.encoder.name == CROSS_ENCODER else data.encoder(state)
 
 
 def _extra(config: RunConfig, task: Task) -> list[Task]:
@@ -67,80 +66,82 @@ def _extra(config: RunConfig, task: Task) -> list[Task]:
     return found
 
 
-def _encoder(
-    config: RunConfig,
-    task: Task,
-    paths: Paths,
-    objective: Objective,
-    examples: Sequence[Example],
-    devs: Mapping[str, Sequence[Example]],
-    learned: list[dict[str, Any]],
-    state: Mapping[str, Any] | None,
-) -> Setup:
-    inputs = prepare(config, task, objective, examples, devs, paths)
-    if state and state.get("parser", inputs.parser.fingerprint) != inputs.parser.fingerprint:
-        raise ConfigError(
-            f"{paths.run} was started with another parser than {paths.parser}: name that one with --parser"
-        )
-    lexicon_file = paths.run / (checkpoint.TOKENIZER if config.transformer else checkpoint.VOCAB)
-    _keep_lexicon(lexicon_file, inputs.lexicon, resumed=state is not None)
-    model = make_model(config, task.kind, len(task.labels), inputs.words)
-    if model.mixed and min(config.optimiser.batch, len(inputs.train)) == 1:
-        raise ConfigError(
-            f"{paths.config}: the head of {config.encoder.name} has batch norm, which cannot train on one example at a "
-            "time: set optimiser.batch to 2 or more, and train on more than one row"
-        )
-    start_context(model.sentence.encoder, inputs.words, inputs.train.rows.ids)
-    if config.init_from:
-        earlier = begin_with(config, model, task, lexicon_file)
-        learned = [*learned, *(one for one in earlier if one not in learned)]
-    else:
-        embedding = model.sentence.embedding
-        composed.start(embedding, inputs.lexicon, seed=config.seed, device=config.device)
-    if "words" in config.freeze:
-        model.sentence.embedding.requires_grad_(False)
-    model.to(config.device)
-    dropout = config.words.subword_dropout
-    train = replace(inputs.train, subword_dropout=dropout, mixed=model.mixed)
-    if {"encoder", "transformer"} <= set(config.freeze):
-        half = config.optimiser.precision == "bfloat16"
-        train = replace(train, rows=encoded(model, train.rows, paths.cache, half=half))
-    return Setup(
-        model=model,
-        objective=objective,
-        train=train,
-        dev=dict(inputs.dev),
-        learned=learned,
-        parser={"name": inputs.parser.name, "fingerprint": inputs.parser.fingerprint},
-        reads=f"{len(inputs.lexicon)} {'pieces' if config.transformer else 'words'}",
-    )
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """What was read for a run."""
 
+    config: RunConfig
+    task: Task
+    paths: Paths
+    objective: Objective
+    examples: Sequence[Example]
+    devs: Mapping[str, Sequence[Example]]
+    learned: list[dict[str, Any]]
 
-def _cross_encoder(
-    config: RunConfig,
-    task: Task,
-    paths: Paths,
-    objective: Objective,
-    examples: Sequence[Example],
-    devs: Mapping[str, Sequence[Example]],
-    learned: list[dict[str, Any]],
-) -> Setup:
-    if task.kind == "embedding":
-        raise ConfigError(f"{paths.config}: task: {task.name} has no classes: name another")
-    classes = RELATEDNESS_LEVELS if task.kind == "relatedness" else len(task.labels)
-    model = cross_encoder.CrossEncoder(config, classes)
-    read = model.reader.read
-    return Setup(
-        model=model,
-        objective=objective,
-        train=read([one.texts for one in examples], objective.targets(examples)),
-        dev={
-            name: read([one.texts for one in found], labels(found)) for name, found in devs.items()
-        },
-        learned=learned,
-        parser={},
-        reads=f"{model.reader.pieces} pieces",
-    )
+    def encoder(self, state: Mapping[str, Any] | None) -> Setup:
+        config, task, paths = self.config, self.task, self.paths
+        learned = self.learned
+        inputs = prepare(config, task, self.objective, self.examples, self.devs, paths)
+        if state and state.get("parser", inputs.parser.fingerprint) != inputs.parser.fingerprint:
+            raise ConfigError(
+                f"{paths.run} was started with another parser than {paths.parser}: name that one with --parser"
+            )
+        lexicon_file = paths.run / (
+            checkpoint.TOKENIZER if config.transformer else checkpoint.VOCAB
+        )
+        _keep_lexicon(lexicon_file, inputs.lexicon, resumed=state is not None)
+        model = make_model(config, task.kind, len(task.labels), inputs.words)
+        if model.mixed and min(config.optimiser.batch, len(inputs.train)) == 1:
+            raise ConfigError(
+                f"{paths.config}: the head of {config.encoder.name} has batch norm, which cannot train on one example "
+                "at a time: set optimiser.batch to 2 or more, and train on more than one row"
+            )
+        start_context(model.sentence.encoder, inputs.words, inputs.train.rows.ids)
+        if config.init_from:
+            earlier = begin_with(config, model, task, lexicon_file)
+            learned = [*learned, *(one for one in earlier if one not in learned)]
+        else:
+            embedding = model.sentence.embedding
+            composed.start(embedding, inputs.lexicon, seed=config.seed, device=config.device)
+        if "words" in config.freeze:
+            model.sentence.embedding.requires_grad_(False)
+        model.to(config.device)
+        dropout = config.words.subword_dropout
+        train = replace(inputs.train, subword_dropout=dropout, mixed=model.mixed)
+        if {"encoder", "transformer"} <= set(config.freeze):
+            half = config.optimiser.precision == "bfloat16"
+            train = replace(train, rows=encoded(model, train.rows, paths.cache, half=half))
+        return Setup(
+            model=model,
+            objective=self.objective,
+            train=train,
+            dev=dict(inputs.dev),
+            learned=learned,
+            parser={"name": inputs.parser.name, "fingerprint": inputs.parser.fingerprint},
+            reads=f"{len(inputs.lexicon)} {'pieces' if config.transformer else 'words'}",
+        )
+
+    def cross_encoder(self) -> Setup:
+        config, task = self.config, self.task
+        if task.kind == "embedding":
+            raise ConfigError(
+                f"{self.paths.config}: task: {task.name} has no classes: name another"
+            )
+        classes = RELATEDNESS_LEVELS if task.kind == "relatedness" else len(task.labels)
+        model = cross_encoder.CrossEncoder(config, classes)
+        read = model.reader.read
+        return Setup(
+            model=model,
+            objective=self.objective,
+            train=read([one.texts for one in self.examples], self.objective.targets(self.examples)),
+            dev={
+                name: read([one.texts for one in found], labels(found))
+                for name, found in self.devs.items()
+            },
+            learned=self.learned,
+            parser={},
+            reads=f"{model.reader.pieces} pieces",
+        )
 
 
 def _keep_lexicon(file: Path, lexicon: Lexicon, *, resumed: bool) -> None:

@@ -43,21 +43,25 @@ def begin_with(
     listed, words = run / lexicon.name, lexicon.name == checkpoint.VOCAB
     if not listed.exists() or not (words or listed.read_bytes() == lexicon.read_bytes()):
         raise ConfigError(f"init_from: {run} reads other pieces: take the same [transformer]")
-    weights = source.model.learned() if source else checkpoint.best(run)
+    weights = source.model.trained_state_dict() if source else checkpoint.best(run)
     if (record["kind"], tuple(record["labels"])) != (task.kind, task.labels):
         lent = {name: value for name, value in weights.items() if name.startswith(LENT)}
-        own = {name: one for name, one in model.learned().items() if not name.startswith(LENT)}
+        own = {
+            name: one
+            for name, one in model.trained_state_dict().items()
+            if not name.startswith(LENT)
+        }
         weights = lent | own
     added = record["config"]["encoder"]["name"] != config.encoder.name
     for name, weight in model.named_parameters():
         if name in weights and _is_frozen(name, config, added=added):
             weight.requires_grad_(False)
     if added:
-        weights = model.learned() | weights
+        weights = model.trained_state_dict() | weights
     try:
         if words:
             _move_words(weights, model, Vocab.load(listed), Vocab.load(lexicon))
-        model.load_learned(weights)
+        model.load_trained(weights)
     except (KeyError, RuntimeError) as error:
         raise ConfigError(f"init_from: {run} holds another model: {error}") from error
     data: list[dict[str, Any]] = record["data"]

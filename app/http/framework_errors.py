@@ -1,12 +1,12 @@
-"""What FastAPI and Starlette would answer in their own words -> the envelope."""
+"""What FastAPI and Starlette would answer in their own words -> our errors."""
 
-from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.routing import Match
+from starlette.types import Scope
 
 from heedful.app.errors import (
     MalformedBody,
@@ -14,51 +14,35 @@ from heedful.app.errors import (
     bad_input,
     envelope,
 )
-from heedful.app.http.request_record import RECORD, Record
 from heedful.runtime.errors import RequestError
 
 
-def install(app: FastAPI) -> None:
-    """Answer every error from a route or the framework with the envelope."""
-
-    def record_of(request: Request) -> Record:
-        record: Record = request.scope[RECORD]
-        return record
-
-    async def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestError)
-        return record_of(request).refuse(error)
-
-    async def framework(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        record = record_of(request)
-        if error.status_code == 404:
-            return record.refuse(
-                Refused("no such route; GET /docs lists them", code="route_not_found")
-            )
-        if error.status_code == 405:
-            allowed = ", ".join(_allowed(request))
-            message = f"{request.method} is not answered here; use {allowed}"
-            return record.refuse(Refused(message, code="method_not_allowed"), {"Allow": allowed})
-        return record.refuse(MalformedBody(str(error.detail)), error.headers)
-
-    async def wrong_query(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        faults = [{**one, "loc": one["loc"][1:]} for one in error.errors()]  # without "query"
-        return record_of(request).refuse(bad_input(faults))
-
-    app.add_exception_handler(RequestError, refused)
-    app.add_exception_handler(RequestValidationError, wrong_query)
-    app.add_exception_handler(HTTPException, framework)
+def request_error(error: Exception, scope: Scope) -> tuple[RequestError, dict[str, str]] | None:
+    """The error that the client is told of, and headers; None where something has failed here."""
+    if isinstance(error, RequestError):
+        return error, {}
+    if isinstance(error, RequestValidationError):
+        return bad_input(
+            [{**one, "loc": one["loc"][1:]} for one in error.errors()]
+        ), {}  # no "query"
+    if not isinstance(error, HTTPException):
+        return None
+    if error.status_code == 404:
+        return Refused("no such route; GET /docs lists them", code="route_not_found"), {}
+    if error.status_code == 405:
+        allowed = ", ".join(_allowed(scope))
+        message = f"{scope['method']} is not answered here; use {allowed}"
+        return Refused(message, code="method_not_allowed"), {"Allow": allowed}
+    return MalformedBody(str(error.detail)), dict(error.headers or {})
 
 
-def _allowed(request: Request) -> list[str]:
+def _allowed(scope: Scope) -> list[str]:
     """The methods of the request's path. The framework names those of the path's first route only."""
     methods = {
         method
         for method in ("GET", "POST")
-        for route in request.app.routes
-        if route.matches({**request.scope, "method": method})[0] is Match.FULL
+        for route in scope["app"].routes
+        if route.matches({**scope, "method": method})[0] is Match.FULL
     }
     return sorted(
         methods | ({"HEAD"} if "GET" in methods else set())

@@ -18,11 +18,12 @@ from starlette.types import Message, Receive, Scope, Send
 from heedful.app import errors
 from heedful.app.errors import MalformedBody
 from heedful.app.http import body, ndjson
-from heedful.app.http.request_record import CLIENT_CLOSED, RECORD, Record, new_id
+from heedful.app.http.request_record import CLIENT_CLOSED, CLIENT_GONE, RECORD, Record, new_id
 from heedful.app.schemas import base
 from heedful.app.state import AppState, state_of
 from heedful.runtime.answers import Result
-from heedful.runtime.engine import work
+from heedful.runtime.engine.work import Request as Asked
+from heedful.runtime.engine.work import Steps
 from heedful.runtime.errors import Overloaded, RequestError, TimedOut
 from heedful.runtime.inference import Inference
 from heedful.runtime.model_registry import Task
@@ -33,8 +34,6 @@ T = TypeVar("T")
 
 LARGE_BYTES = 64 * 1024
 """A smaller body is read in a few milliseconds at most; 16 MiB of trees take seconds."""
-CLIENT_WATCH_SECONDS = 0.05
-"""Most requests are answered before: watching their clients from the start would cost a task each."""
 RETRY_SECONDS = 0.1
 """Between two tries of a line of NDJSON while the queue is full; a refused client is told whole seconds."""
 _READER = ThreadPoolExecutor(1, "bodies")
@@ -62,11 +61,22 @@ class InferenceRequest(Request):
         """Whether long texts are cut: as the request says, else as the operator has set."""
         return self.service_state.settings.truncate if asked is None else asked
 
-    async def run(self, asked: work.Request[Result[T]]) -> Result[T]:
-        """The result of a request to a bound model, with its counts and times recorded. Raises as `Service.answer`."""
-        result = await self.service_state.service.answer(asked)
-        self.record.result, self.record.answered = result, time.perf_counter()
-        return result
+    async def run(
+        self, asked: Asked[Result[T]], write: Callable[[T], Steps[Any]] | None = None
+    ) -> Result[Any]:
+        """The result of a request to a bound model, with its counts and times recorded.
+
+        With `write` its value is what that makes of it, in steps too. Raises as `Service.answer`.
+        """
+
+        def steps() -> Steps[Result[Any]]:
+            result: Result[Any] = yield from asked.steps
+            self.record.result, self.record.answered = result, time.perf_counter()
+            if write:
+                result.value = yield from write(result.value)
+            return result
+
+        return await self.service_state.service.answer(Asked(steps(), asked.rows, asked.bulk))
 
 
 Endpoint = Callable[[Any, InferenceRequest], Awaitable[Response]]
@@ -161,36 +171,34 @@ class InferenceRoute(APIRoute):
         Ends at the time limit and when the client goes away: cancelling the endpoint drops what it has queued.
         `read` and `endpoint` may take the places of the route's.
         """
-        record, settings = request.record, request.service_state.settings
-        limit = settings.request_timeout
-        watch: ClientWatch | None = None
+        record, state = request.record, request.service_state
+        limit, gone = state.settings.request_timeout, request.scope.get(CLIENT_GONE, bool)
+        deadline = asyncio.timeout(None)
         try:
-            async with asyncio.timeout(limit) as deadline:
-                content = await body.read(record, request.receive, settings.max_body_bytes)
-                watch = ClientWatch(request.receive, deadline)
-                read, endpoint = read or self.read, endpoint or self._endpoint
+            async with deadline:
+                state.deadlines.add(deadline, limit, gone)
+                content = await body.read(record, request.receive, state.settings.max_body_bytes)
                 if len(content) <= LARGE_BYTES:
-                    fields = self._validate(request, read, content)
+                    fields = self._validate(request, read or self.read, content)
                 else:
-                    request.service_state.service.trim_later()  # it takes memory even if it is refused
+                    state.service.trim_later()  # it takes memory even if it is refused
                     fields = await asyncio.get_running_loop().run_in_executor(
-                        _READER, self._validate, request, read, content
+                        _READER, self._validate, request, read or self.read, content
                     )
-                return await endpoint(fields, request)
+                return await (endpoint or self._endpoint)(fields, request)
         except RequestError as error:
             return record.refuse(error)
         except ClientDisconnect:
             return Response(status_code=CLIENT_CLOSED)
         except TimeoutError:
-            if watch and watch.client_left:
-                return Response(status_code=CLIENT_CLOSED)
             if not deadline.expired():
                 raise
+            if gone():
+                return Response(status_code=CLIENT_CLOSED)
             message = f"not answered within {limit:g} s; send fewer inputs, or try later"
             return record.refuse(TimedOut(message))
         finally:
-            if watch:
-                watch.stop()
+            state.deadlines.remove(deadline)
 
     def _validate(
         self,
@@ -207,30 +215,3 @@ class InferenceRoute(APIRoute):
             raise errors.bad_input(error.errors(include_url=False)) from None
         request.record.ignored = base.ignored(fields)
         return fields
-
-
-class ClientWatch:
-    """Ends a time limit early when the client goes away."""
-
-    def __init__(self, receive: Receive, deadline: asyncio.Timeout) -> None:
-        """To be made once the body has been read: the next message then is the disconnect."""
-        self._receive, self._deadline = receive, deadline
-        self._task: asyncio.Task[None] | None = None
-        self.client_left = False
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(CLIENT_WATCH_SECONDS, self._watch)
-
-    def stop(self) -> None:
-        self._timer.cancel()
-        if self._task:
-            self._task.cancel()
-
-    def _watch(self) -> None:
-        self._task = asyncio.create_task(self._until_disconnect())
-
-    async def _until_disconnect(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        if not self._deadline.expired():
-            self.client_left = True
-            self._deadline.reschedule(0.0)

@@ -90,7 +90,7 @@ async def _lines(receive: Receive, limit: float, max_bytes: int) -> AsyncIterato
     Raises BodyTooLarge, TimedOut, ClientDisconnect.
     """
     clock = asyncio.get_running_loop().time
-    line = _Line(max_bytes)
+    line = bytearray()
     deadline = clock() + limit
     more = True
     while more:
@@ -101,37 +101,17 @@ async def _lines(receive: Receive, limit: float, max_bytes: int) -> AsyncIterato
             raise TimedOut(f"no line came within {limit:g} s") from None
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        first, *others = message.get("body", b"").split(b"\n")
         more = message.get("more_body", False)
-        line.add(first)
-        for begin in others:
-            yield line.end()
-            line.add(begin)
-            deadline = clock() + limit
-    if rest := line.end():
-        yield rest
-
-
-class _Line:
-    """A line that comes in parts: joining it with each of them would take time quadratic in its length."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._parts: list[bytes] = []
-        self._length = 0
-
-    def add(self, part: bytes) -> None:
-        """Raises BodyTooLarge."""
-        self._length += len(part)
-        if self._length > self._max_bytes:
-            raise errors.line_too_long(self._max_bytes)
-        self._parts.append(part)
-
-    def end(self) -> bytes:
-        """The whole line; another one begins."""
-        whole = b"".join(self._parts)
-        self._parts, self._length = [], 0
-        return whole
+        for number, part in enumerate(message.get("body", b"").split(b"\n")):
+            if number:  # the part before has ended its line
+                yield bytes(line)
+                line.clear()
+                deadline = clock() + limit
+            line += part
+            if len(line) > max_bytes:
+                raise errors.line_too_long(max_bytes)
+    if line:
+        yield bytes(line)
 
 
 async def _answered(answer: AnswerLine, scope: Scope, number: int, line: bytes) -> bytes:

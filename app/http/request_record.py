@@ -14,6 +14,7 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.app import errors
+from heedful.app.http.framework_errors import request_error
 from heedful.app.schemas import base
 from heedful.runtime.answers import Result
 from heedful.runtime.errors import Overloaded, RequestError, UnknownModel
@@ -138,8 +139,8 @@ def request_id(sent: bytes) -> str:
 class Recorder:
     """The outermost middleware: records each request and reports it once, when it ends.
 
-    Adds the request id and timing headers, answers what nothing else has caught with 500, and then counts, logs and,
-    if configured, traces the request. Passes HEAD on as GET (RFC 9110, 9.3.2): the server omits the body.
+    Adds the request id and timing headers, answers what is raised, and then counts, logs and, if configured, traces
+    the request. Passes HEAD on as GET (RFC 9110, 9.3.2): the server omits the body.
     """
 
     def __init__(
@@ -189,13 +190,16 @@ class Recorder:
 
         try:
             await self._app(scope, receive, send_on)
-        except Exception:
-            log.exception("request failed", extra={"request_id": record.id, "route": route})
+        except Exception as error:
+            refusal = request_error(error, scope)
+            if refusal is None:
+                log.exception("request failed", extra={"request_id": record.id, "route": route})
             if record.status is not None:  # the answer has begun, and can only be cut off
                 raise
-            await self._cors(record.refuse(errors.Internal()))(scope, receive, send_on)
+            answer = record.refuse(*(refusal or [errors.Internal()]))
+            await self._cors(answer)(scope, receive, send_on)
         finally:
-            self._report(record, method, Headers(raw=scope["headers"]))
+            self._report(record, scope, method)
 
     def _resolve(self, path: str) -> tuple[str, str, dict[str, str]]:
         """The path without superfluous slashes at its end, its route or "other", and its parameters.
@@ -210,12 +214,12 @@ class Recorder:
                 return shorter, route, match.groupdict()
         return path, "other", {}
 
-    def _report(self, record: Record, method: str, headers: Headers) -> None:
+    def _report(self, record: Record, scope: Scope, method: str) -> None:
         status = CLIENT_CLOSED if record.status is None else record.status
         ended = time.perf_counter()
         self._metrics.request(record, status, ended)
         if self._tracing and record.route not in PUBLIC:
-            self._tracing.request(record, headers, method, status)
+            self._tracing.request(record, Headers(raw=scope["headers"]), method, status)
         if log.isEnabledFor(logging.INFO):
             line = {
                 "method": method,

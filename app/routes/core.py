@@ -43,11 +43,9 @@ async def embed(body: request_bodies.EmbedRequest, request: InferenceRequest) ->
             normalize=body.normalize,
             dimensions=body.dimensions,
         ),
+        None if dtype else responses.rows,
     )
-    vectors = result.value
-    if dtype:
-        return responses.ArrayBytes(vectors, dtype)
-    return responses.JSONBytes(await responses.rows(vectors))
+    return responses.ArrayBytes(result.value, dtype) if dtype else responses.JSONBytes(result.value)
 
 
 @router.post(

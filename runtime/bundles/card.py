@@ -96,7 +96,7 @@ class ControlCard(_Frozen):
 
 
 class GradientsCard(_Frozen):
-    """Integrated gradients on sentences of dev: `python -m tools trust --gradients` measured them."""
+    """Integrated gradients on sentences of dev: `python -m tools trust` measured them."""
 
     sentences: int = Field(ge=1)  # of two tokens or more, both of a pair
     median: float  # of the completeness error, relative to the change of the score

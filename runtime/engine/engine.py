@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from heedful.runtime.engine.health import Health
+from heedful.runtime.engine.session import EncoderRunner
 from heedful.runtime.engine.work import Request, Steps, Work, failure
 from heedful.runtime.errors import InferenceFailed, Overloaded, Unavailable
 from heedful.runtime.observer import Observer
@@ -72,9 +73,6 @@ class Outcome(NamedTuple):
     """For each item its output, or InferenceFailed."""
     seconds: float
     processor_seconds: float
-    tokens: int
-    padding: float
-    """The share of the batch that was padding, 0..1."""
 
 
 class Line:
@@ -88,6 +86,8 @@ class Line:
         self.paused: deque[Entry] = deque()
         self.works: OrderedDict[Runner[Any], deque[Work[Any]]] = OrderedDict()
         self.planned: dict[Runner[Any], deque[Plan]] = {}
+        self.parts = 1
+        """In how many a runner's batch is divided."""
 
     def put(self, entry: Entry) -> None:
         """Queue the entry for its work, or without any for its next step."""
@@ -125,6 +125,7 @@ class Line:
         )
         planned.clear()
         costs = [work.costs[i] for work, i in items]
+        budget = runner.budget // self.parts
         left = WINDOW * runner.budget - sum(costs)
         while works and left > 0:
             work = works.popleft()
@@ -138,10 +139,10 @@ class Line:
                 works.append(work)
         groups = [[0]]  # one item needs no plan
         if len(items) > 1:
-            groups = sorted(cheapest(costs, runner.budget, runner.overhead), key=min)
+            groups = sorted(cheapest(costs, budget, runner.overhead), key=min)
         for places in groups if items else ():
             cost = sum([costs[place] for place in places])
-            planned.append(Plan([items[place] for place in places], 2 * cost > runner.budget))
+            planned.append(Plan([items[place] for place in places], 2 * cost > budget))
 
 
 class Engine:
@@ -195,7 +196,7 @@ class Engine:
         self._open.add(entry)
         self._idle.clear()
         try:
-            self._advance(entry)
+            self._go_on(entry)
             result: T = await entry.future
             return result
         finally:
@@ -227,6 +228,15 @@ class Engine:
         if self._threads:
             await asyncio.to_thread(self._threads.shutdown, wait=not self.stuck)
 
+    def _go_on(self, entry: Entry) -> None:
+        """Go on with the entry: at once, or when its turn comes."""
+        if entry.line is self._interactive:
+            self._advance(entry)
+            return
+        entry.work = None
+        entry.line.put(entry)
+        self._wake()
+
     def _advance(self, entry: Entry, error: InferenceFailed | None = None) -> None:
         """Run the entry to its next work, or to its end; with an error, that of its work."""
         entry.work = None
@@ -254,38 +264,44 @@ class Engine:
             asyncio.get_running_loop().call_soon(self._step)
 
     def _step(self) -> None:
-        """Run batches and steps of requests for STEP_SECONDS."""
+        """Run batches and steps of requests for STEP_SECONDS, or one of a large request."""
         until = time.monotonic() + STEP_SECONDS
         try:
-            while (now := time.monotonic()) < until:
-                if not self._serve(now):
-                    return
+            line: Line | None = self._interactive
+            while line is self._interactive and (now := time.monotonic()) < until:
+                line = self._serve(now)
+            if line is None:
+                return
         finally:  # where a bug raises too, or no step would ever run again
             self._is_scheduled = False
-        self._wake()
+        self._is_scheduled = True
+        # After two rounds of the event loop: a request that has arrived meanwhile begins in the first.
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.call_soon, self._step)
 
-    def _serve(self, now: float) -> bool:
-        """Run a step of a request, or a batch, of the line whose turn it is; False where nothing can run now."""
+    def _serve(self, now: float) -> Line | None:
+        """Run a step of a request, or a batch, of the line whose turn it is; None where nothing can run now."""
         lines = [line for line in self._lines if line.paused or line.works]
         for line in reversed(lines):
             if now - line.served_at > line.max_wait:
                 lines.insert(0, line)
                 break
+        self._large.parts = self._bulk.parts = 2 if now - self._interactive.served_at < 1 else 1
         for line in lines:
             line.served_at = now
             while line.paused:
                 entry = line.paused.popleft()
                 if not entry.future.done():
                     self._advance(entry)
-                    return True
+                    return line
             # Texts are parsed first, so that their sentences are encoded in large batches.
             enough = self.waiting["inference"] >= GATHERED and len(line.works) > 1
             for runner in list(line.works):
                 on_loop = runner.stage == "parse" or self._threads is None
                 if (on_loop or self._free) and not (enough and runner.stage == "parse"):
                     self._run(runner, line.take(runner), None if on_loop else self._threads)
-                    return True
-        return False
+                    return line
+        return None
 
     def _run(self, runner: Runner[Any], batch: Batch, threads: ThreadPoolExecutor | None) -> None:
         """Run the batch and deliver its outputs: now, or when a thread has run it."""
@@ -326,13 +342,10 @@ class Engine:
         else:
             if self.health.failures:
                 self.health.succeeded(runner)
-            if runner.is_counted:
+            if isinstance(runner, EncoderRunner):
+                sentences = [work.items[i] for work, i in batch]
                 self._observer.batch(
-                    runner.name,
-                    len(batch),
-                    outcome.tokens,
-                    outcome.padding,
-                    outcome.processor_seconds,
+                    runner.name, len(batch), *runner.shape(sentences), outcome.processor_seconds
                 )
         self.waiting[runner.stage] -= delivered
         for work in works:
@@ -341,7 +354,7 @@ class Engine:
                 self.waiting[runner.stage] -= work.left
                 self._advance(work.request, failures[work])
             elif not work.left:
-                self._advance(work.request)
+                self._go_on(work.request)
 
 
 def _is_awaited(work: Work[Any]) -> bool:
@@ -353,14 +366,11 @@ def _outcome(runner: Runner[Any], items: list[Any]) -> Outcome:
     """Run a batch. Where it fails, its items run alone, so that a bad one fails alone."""
     began, processor_began = time.monotonic(), time.thread_time()
     outputs: list[Any]
-    shape = 0, 0.0
     try:
         outputs = list(runner.run(runner.prepare(items)))
-        if runner.is_counted:
-            shape = runner.shape(items)
     except Exception:  # whatever a graph raises, the callers need an answer
         log.exception("%s failed on %d items", runner.name, len(items))
         single = len(items) == 1
         outputs = [failure(runner)] if single else [_outcome(runner, [i])[0][0] for i in items]
     seconds, processor_seconds = time.monotonic() - began, time.thread_time() - processor_began
-    return Outcome(outputs, seconds, processor_seconds, *shape)
+    return Outcome(outputs, seconds, processor_seconds)

@@ -31,8 +31,9 @@ Output = TypeVar("Output", covariant=True)
 BUDGET, CUDA_BUDGET = 320, 16384
 """Cost limit of a batch, in tokens of a linear encoder. A token of a batch of 512 costs up to 9 % more on a core
 with 2 MB of cache."""
-OVERHEAD, CUDA_OVERHEAD = 32, 1024
-"""Fixed cost of a batch, in tokens: 260 to 310 µs, a token takes 8 to 12 (int8, one core)."""
+OVERHEAD, CUDA_OVERHEAD = 64, 1024
+"""Fixed cost of a batch, in tokens: 260 to 310 µs in ONNX Runtime, and what Python does for it; a token takes 8 to 12
+(int8, one core)."""
 QUADRATIC_FROM = 16
 """Up to this length a quadratic encoder costs no more than a linear one."""
 HEAD_ROWS, HEAD_OVERHEAD = 64, 8
@@ -53,7 +54,6 @@ class EncoderRunner:
     """A model's encoder: sentences in, vectors (D,) out, not scaled. A `text.batch.Runner`."""
 
     stage: Literal["inference"] = "inference"
-    is_counted = True
 
     def __init__(self, card: Card, session: Session[Floats]) -> None:
         self.card, self.session = card, session
@@ -91,7 +91,7 @@ class EncoderRunner:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionRunner(Generic[T]):
-    """A function of a batch of items, of which none is counted in metrics. A `text.batch.Runner`."""
+    """A function of a batch of items. A `text.batch.Runner`."""
 
     function: Callable[[Sequence[Any]], Sequence[T]]
     budget: int
@@ -99,15 +99,10 @@ class FunctionRunner(Generic[T]):
     item_cost: Callable[[Any], int] = lambda _: 1
     stage: Literal["inference"] = "inference"
     name: str = "a graph"
-    is_counted: bool = False
 
     def costs(self, items: Sequence[Any]) -> list[int]:
         """Of each item in a batch of which it is the longest."""
         return [self.item_cost(item) for item in items]
-
-    def shape(self, items: Sequence[Any]) -> tuple[int, float]:  # noqa: ARG002
-        """Nobody counts them."""
-        return 0, 0.0
 
     def prepare(self, items: Sequence[Any]) -> Sequence[Any]:
         """The items."""

@@ -7,27 +7,30 @@ requests go on, and Work, whose outputs are there when it goes on. `run_now` run
 
 import logging
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from heedful.runtime.engine.cache import Key, VectorCache
 from heedful.runtime.engine.session import EncoderRunner
 from heedful.runtime.errors import InferenceFailed
+from heedful.text.arc_parser import Tree
 from heedful.text.arrays import Floats
 from heedful.text.batch import Runner, Sentence, run_in_batches
 from heedful.text.parse import Parse, ParseJob, Parser, parse_of
-from heedful.text.tokenize import Tokens, effort
+from heedful.text.tokenize import Tokens
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-EFFORT = 10_000
-"""What is tokenized without a pause, as `effort` counts: 5 ms, about 16 new texts of 20 words."""
+NO_KEY: Key = ("", None, b"")
+"""Of a sentence that is encoded by itself and not remembered."""
+PAUSE_SECONDS = 0.002
+"""How long texts are tokenized without a pause."""
 
 
 class Work(Generic[T]):
@@ -65,7 +68,7 @@ class Work(Generic[T]):
 Steps = Generator[Work[Any] | None, None, T]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request(Generic[T]):
     """The steps of a request of so many rows. `bulk` may wait while other requests do not."""
 
@@ -74,8 +77,7 @@ class Request(Generic[T]):
     bulk: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(NamedTuple):
     """Vectors (N, D) and seconds: spent waiting, and by the batches that held the sentences."""
 
     vectors: Floats
@@ -86,17 +88,18 @@ class Encoded:
 def parse(parser: Parser, jobs: Sequence[ParseJob]) -> Steps[list[Parse]]:
     """One parse per job, in order. Raises InferenceFailed."""
     texts: list[Tokens] = []
-    spent = 0
+    until = time.monotonic() + PAUSE_SECONDS
     for job in jobs:
-        spent += effort(job.text, job.max_tokens)
-        if spent > EFFORT and texts:
+        if time.monotonic() > until:
             yield None
-            spent = 0
+            until = time.monotonic() + PAUSE_SECONDS
         texts.append(parser.tokenizer.tokenize(job.text, job.max_tokens))
     pairs = list(zip(jobs, texts, strict=True))
-    work = Work(parser.trees, [tokens for job, tokens in pairs if job.tree and tokens.forms])
-    yield work
-    trees = iter(work.outputs)
+    trees: Iterator[Tree] = iter(())
+    if parsed := [tokens for job, tokens in pairs if job.tree and tokens.forms]:
+        work = Work(parser.trees, parsed)
+        yield work
+        trees = iter(work.outputs)
     return [
         parse_of(job, tokens, next(trees) if job.tree and tokens.forms else None)
         for job, tokens in pairs
@@ -109,7 +112,9 @@ def encode(
     """The sentences' vectors, in order, not scaled; equal ones are encoded once. Raises InferenceFailed."""
     began = time.perf_counter()
     card = encoder.card
-    keys: list[Key] = [(card.version, card.alpha, sentence.key) for sentence in sentences]
+    keys: list[Key] = [NO_KEY]
+    if cache is not None or len(sentences) > 1:
+        keys = [(card.version, card.alpha, sentence.key) for sentence in sentences]
     distinct = dict(zip(keys, sentences, strict=True))
     vectors = cache.get(list(distinct)) if cache is not None else {}
     missing = {key: sentence for key, sentence in distinct.items() if key not in vectors}

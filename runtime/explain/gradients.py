@@ -66,8 +66,8 @@ def gradients(prediction: Prediction, side: int, sentence: Sentence) -> Steps[Gr
     """Integrate along the path of the sentence `side`. Raises BadInput where the bundle's graph cannot."""
     if not prediction.run.explain_graph.scalable:
         raise BadInput(
-            f"{prediction.run.model.card.name} has no gradients: its explain.onnx cannot scale word "
-            "vectors; `python -m tools trust --gradients` adds that, but not to a model of word pieces",
+            f"{prediction.run.model.card.name} has no gradients: its explain.onnx cannot scale word vectors; "
+            "export its run again, unless it is a model of word pieces",
             param="gradients",
             code="no_gradients",
         )

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from heedful.app.http.request_record import CLIENT_CLOSED
+from heedful.app.http.request_record import CLIENT_CLOSED, CLIENT_GONE
 from heedful.runtime.inference import Inference
 from heedful.runtime.service import Service
 from tests.app.conftest import Serve, held
@@ -129,6 +129,7 @@ async def post_and_go(
         "headers": [(b"content-type", b"application/json")],
         "http_version": "1.1",
         "scheme": "http",
+        CLIENT_GONE: gone.is_set,
     }
     transport = client._transport
     assert isinstance(transport, httpx.ASGITransport)

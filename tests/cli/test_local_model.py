@@ -15,7 +15,7 @@ from heedful.runtime.errors import BundleError
 from heedful.text.kinds import Kind
 from heedful.training import checkpoint
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import differences
+from heedful.training.evaluate import label_mismatch_warnings
 from heedful.training.tasks.base import Example, Source, Task
 from tests.builders import LABELS, BuiltParser, build_bundle, build_models
 from tests.process import PATIENCE, Process
@@ -157,7 +157,9 @@ def test_a_score_says_which_labels_model_and_task_do_not_share(
 def test_an_answer_that_the_task_lacks_is_named() -> None:
     known = ("negative", "neutral", "positive")
     task = Task("toy", "classification", ("negative", "positive"), (NONE,), NONE, NONE)
-    assert differences(task, known) == ["toy has no label neutral: such an answer counts as wrong"]
+    assert label_mismatch_warnings(task, known) == [
+        "toy has no label neutral: such an answer counts as wrong"
+    ]
 
 
 def test_a_run_keeps_no_score_of_other_labels(tmp_path: Path, models: Path, sst: Path) -> None:

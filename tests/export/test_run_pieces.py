@@ -103,12 +103,12 @@ def test_a_run_in_8_bits_over_another_is_exported_without_the_dataset(
         else:
             stored[name] = one.half() if one.is_floating_point() else one
     first, second = (Path(shutil.copytree(folder, tmp_path / "adapters" / name)) for name in "ab")
-    for one in (first, second):
-        (one / checkpoint.BEST).unlink()
+    for copy in (first, second):
+        (copy / checkpoint.BEST).unlink()
     changed = next(name for name in stored if name.startswith("head.") and stored[name].ndim == 2)
     checkpoint.save(first / checkpoint.FORMER_BEST, stored)
     checkpoint.save(
-        second / checkpoint.FORMER_BEST, {checkpoint.OVER: "a", changed: 2 * stored[changed]}
+        second / checkpoint.FORMER_BEST, {checkpoint.BASE_RUN: "a", changed: 2 * stored[changed]}
     )
     record = json.loads((second / checkpoint.RECORD).read_text())
     (second / checkpoint.RECORD).write_text(json.dumps({**record, "temperature": 1.5}))

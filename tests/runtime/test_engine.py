@@ -19,7 +19,6 @@ from heedful.runtime.engine.session import EncoderRunner
 from heedful.runtime.engine.work import Request, Steps, Work, run_now
 from heedful.runtime.errors import InferenceFailed, Overloaded, Unavailable
 from heedful.runtime.observer import Observer
-from heedful.text.batch import batch_shape
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +31,7 @@ def anyio_backend() -> str:
 class Squares:
     """A runner that squares numbers, each of which costs 1, and knows which batches it has run."""
 
-    name, is_counted, overhead = "squares", True, 1
+    name, overhead = "squares", 1
 
     def __init__(
         self,
@@ -47,9 +46,6 @@ class Squares:
     def costs(self, items: Sequence[int]) -> list[int]:
         return [1] * len(items)
 
-    def shape(self, items: Sequence[int]) -> tuple[int, float]:
-        return batch_shape([1] * len(items))
-
     def prepare(self, items: Sequence[int]) -> list[int]:
         return list(items)
 
@@ -60,14 +56,6 @@ class Squares:
         if any(item < 0 for item in prepared):
             raise ValueError("a negative number")
         return [item * item for item in prepared]
-
-
-class Watcher(Observer):
-    def __init__(self) -> None:
-        self.inputs = 0
-
-    def batch(self, model: str, inputs: int, *_: object) -> None:
-        self.inputs += inputs
 
 
 def squares(runner: Any, numbers: Sequence[int]) -> Steps[list[int]]:
@@ -81,24 +69,21 @@ def request(runner: Any, numbers: Sequence[int], *, bulk: bool = False) -> Reque
 
 
 @asynccontextmanager
-async def started(
-    threads: int = 0, observer: Observer | None = None, max_inputs: int = 10_000
-) -> Any:
-    engine = Engine(observer or Observer(), max_inputs, threads)
+async def started(threads: int = 0, max_inputs: int = 10_000) -> Any:
+    engine = Engine(Observer(), max_inputs, threads)
     yield engine
     await engine.stop()
 
 
 async def test_everyone_gets_the_outputs_of_its_items_in_order() -> None:
-    watcher, runner = Watcher(), Squares()
-    async with started(observer=watcher) as engine:
+    runner = Squares()
+    async with started() as engine:
         numbers = [list(range(i, i + size)) for i, size in enumerate((1, 40, 3, 200, 17))]
         answers = await asyncio.gather(*(engine.answer(request(runner, one)) for one in numbers))
     assert answers == [[n * n for n in one] for one in numbers]
     assert max(map(len, runner.batches)) <= runner.budget
     assert sorted(n for batch in runner.batches for n in batch) == sorted(itertools.chain(*numbers))
     assert engine.waiting == {"parse": 0, "inference": 0}
-    assert watcher.inputs == sum(map(len, numbers))
 
 
 @settings(
@@ -183,8 +168,8 @@ async def test_a_request_of_many_steps_lets_others_go_on() -> None:
 
 
 async def test_a_bad_item_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
-    watcher, runner = Watcher(), Squares()
-    async with started(observer=watcher) as engine:
+    runner = Squares()
+    async with started() as engine:
         numbers = [[1], [-2], [3, 4]]
         answers = await asyncio.gather(
             *(engine.answer(request(runner, one)) for one in numbers), return_exceptions=True
@@ -230,17 +215,15 @@ async def test_what_steps_raise_reaches_the_caller() -> None:
 
 
 async def test_a_bug_in_a_step_of_the_engine_does_not_stop_it() -> None:
-    class Broken(Watcher):
-        def batch(self, model: str, inputs: int, *_: object) -> None:
-            super().batch(model, inputs)
-            if self.inputs == 1:
-                raise RuntimeError("a bug")
+    class Short(Squares):
+        def run(self, prepared: list[int]) -> list[int]:
+            return super().run(prepared)[1:]
 
     raised: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context))
     try:
-        async with started(observer=Broken()) as engine:
-            lost = asyncio.create_task(engine.answer(request(Squares(), [2])))
+        async with started() as engine:
+            lost = asyncio.create_task(engine.answer(request(Short(), [2])))
             await asyncio.sleep(0.01)
             assert await engine.answer(request(Squares(), [3])) == [9]
             lost.cancel()
@@ -251,8 +234,8 @@ async def test_a_bug_in_a_step_of_the_engine_does_not_stop_it() -> None:
 
 
 async def test_a_request_that_was_cancelled_is_not_run() -> None:
-    watcher, runner = Watcher(), Squares(budget=4, seconds=0.002)
-    async with started(observer=watcher) as engine:
+    runner = Squares(budget=4, seconds=0.002)
+    async with started() as engine:
         gone = asyncio.create_task(engine.answer(request(runner, range(1000, 2000))))
         await asyncio.sleep(0.01)
         gone.cancel()

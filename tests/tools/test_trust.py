@@ -1,7 +1,5 @@
 """`python -m tools trust`, for real, on a bundle that nobody trained: its figures are in its card and on the page."""
 
-import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +15,9 @@ from heedful.text.structure import check_heads
 from heedful.training.evaluate import measure
 from heedful.training.tasks import get
 from tests.builders import BuiltParser
-from tests.export.trained import WORDS, trained
+from tests.export.trained import trained
 from tools import trust
 from tools.control_scores import random_tree, right_branching
-from tools.gradient_scores import measure_gradients
 from tools.trust_page import BEGIN, END, verdict, write_page
 
 CONTROLS = (
@@ -30,53 +27,29 @@ CONTROLS = (
 )
 
 
-@pytest.fixture(scope="module")
-def data(stsb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """STS-B as in conftest, with 100 pairs to train on."""
-    folder = shutil.copytree(stsb, tmp_path_factory.mktemp("trust") / "data")
-    rng = np.random.default_rng(1)
-    rows = [
-        {side: " ".join(f"word{i}" for i in rng.integers(0, WORDS - 2, 8)) for side in ("a", "b")}
-        for _ in range(100)
-    ]
-    lines = [json.dumps({**row, "score": 2.5}) for row in rows]
-    (folder / "stsb" / "train.jsonl").write_text("\n".join(lines))
-    return folder
-
-
 def test_a_bundle_is_measured_and_its_card_says_so(
-    pipeline: BuiltParser, data: Path, tmp_path: Path
+    pipeline: BuiltParser, stsb: Path, tmp_path: Path
 ) -> None:
     parser = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
     folder = tmp_path / "ms-san-toy"
     export_bundle(replace(trained("relatedness"), task="stsb", parser=parser), folder)
     name = str(pipeline.folder)
-    card = trust.measure(folder, name, data=data, rows=30, curves=5)
+    card = trust.measure(folder, name, data=stsb, rows=30, curves=5, gradients=6)
     found = card.trust
     assert found is not None
     assert tuple(one.name for one in found.controls) == CONTROLS
     assert (found.dataset, found.metric, found.rows) == ("stsb", "pearson", 30)
     with open_folder(folder, name) as model:  # the unchanged model's score is the plain one
-        plain, *_ = measure(get("stsb"), "dev", data, model)
+        plain, *_ = measure(get("stsb"), "dev", stsb, model)
     assert found.value == pytest.approx(plain.value, abs=1e-5)
     assert len({round(one.value, 6) for one in found.controls} | {found.value}) > 5
     assert 0 < found.sentences <= 5
     assert all(0 <= one <= 1 for one in (found.attention, found.evidence, found.random, found.wins))
-    bundle = read(folder)
-    assert bundle.typical is not None
-    assert card.typical is not None
-    assert (card.typical.sentences, card.typical.centroids) == (100, 32)
-    # The distances are those of training sentences: half of them lie farther than the median.
-    shares = bundle.typical.share(bundle.typical.centroids)
-    assert shares.min() > 0.99  # nothing is nearer than a centroid itself
-
-    card = measure_gradients(folder, name, data=data, sentences=6)
-    assert card.trust is not None
-    gradients = card.trust.gradients
+    gradients = found.gradients
     assert gradients is not None
     assert gradients.sentences <= 6
     assert 0 <= gradients.median <= gradients.p95
-    assert card.files == {**bundle.card.files}  # exported with what gradients need
+    assert read(folder).card == card
 
     page = tmp_path / "trust.md"
     page.write_text(f"before\n{BEGIN}\nSTALE\n{END}\nafter\n")

@@ -9,9 +9,9 @@ from sklearn.metrics import f1_score
 from heedful.training.assess import (
     HeldOut,
     answered,
+    encoder_splits,
     interval,
     most_precise,
-    of_an_encoder,
     risk_coverage,
     splits,
     suspects,
@@ -68,7 +68,7 @@ def test_500_rows_are_held_out_as_499_are() -> None:
     for rows, trained in ((499, 5), (500, 1)):
         found = splits(flags([i % 2 for i in range(rows)]), range(rows), seed=1)
         assert sum(len(part.held) for part in found) == rows
-        assert of_an_encoder(found) == found[:trained]
+        assert encoder_splits(found) == found[:trained]
 
 
 def test_two_rows_a_class_are_two_parts() -> None:

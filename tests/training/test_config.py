@@ -1,4 +1,3 @@
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ from heedful.training.errors import ConfigError
 
 TEACHERS = sorted(Path("configs/teachers").glob("*.toml"))
 FILES = sorted(set(Path("configs").rglob("*.toml")) - set(TEACHERS))
-PRIORS = ("direction", "word", "dependency")
 GOOD = 'task = "sst2"\nlicence = "MIT"\n[encoder]\nname = "ms-san"\n'
 
 
@@ -154,22 +152,3 @@ def test_every_published_teacher_names_its_tasks(file: Path) -> None:
 
 def test_every_encoder_has_a_configuration() -> None:
     assert {config.read(file).encoder.name for file in FILES} == set(ENCODERS)
-
-
-def test_an_ablation_differs_from_the_whole_in_its_encoder_alone() -> None:
-    """Table 2 has every subset of the priors; a prior that is switched off costs no parameter."""
-    whole = config.read(Path("configs/ms-san-snli.toml"))
-    dropout = whole.encoder.config["dropout"]
-    subsets = []
-    for file in Path("configs/ablation").glob("*.toml"):
-        run = config.read(file)
-        assert run.model_copy(update={"encoder": whole.encoder}) == whole, file
-        assert run.encoder.config["dropout"] == dropout, file
-        encoder = build(run.encoder.name, run.encoder_keywords())
-        if run.encoder.name == "ms-san":
-            assert sum(each.numel() for each in encoder.parameters()) == 1_082_100, file
-            subsets.append(encoder.priors)
-        else:
-            assert file.stem.removeprefix("ms-san-snli") == run.encoder.name.removeprefix("ms-san")
-    every = (name for count in range(3) for name in combinations(PRIORS, count))
-    assert sorted(subsets) == sorted(every)

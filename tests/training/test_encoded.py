@@ -56,7 +56,7 @@ def test_they_become_the_vectors_that_the_encoder_gives(
     def again(*_: object) -> None:
         raise AssertionError("a text is encoded again")
 
-    monkeypatch.setattr(model, "fixed", again)
+    monkeypatch.setattr(model, "encode_base", again)
     kept = encoded(model, examples.rows, tmp_path / "cache", half=False)
     np.testing.assert_array_equal(kept.vectors, rows.vectors)
     with torch.no_grad():

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.training.config import OptimiserConfig, Paths, RunConfig
-from heedful.training.model import PARTS, TrainingModel, make_model
+from heedful.training.model import LENGTH_BUCKETS, TrainingModel, make_model
 from heedful.training.objectives import make_objective
 from heedful.training.optimise import Optimisation, make_optimisers, make_schedule, moving_average
 from heedful.training.prepare import Prepared, prepare
@@ -85,7 +85,7 @@ def test_a_head_with_batch_norm_learns_from_mixed_lengths(config: RunConfig, pat
     torch.testing.assert_close(parts, whole, atol=1e-5, rtol=0)
     assert widths[0] == max(widths)
     assert min(widths) < widths[0]
-    assert len(widths) == 1 + PARTS
+    assert len(widths) == 1 + LENGTH_BUCKETS
 
 
 def test_averaged_weights_have_their_own_statistics(config: RunConfig, paths: Paths) -> None:

@@ -120,7 +120,7 @@ def test_a_run_with_a_closed_list_or_other_classes_takes_what_it_can(tmp_path: P
     assert isinstance(vocab, Vocab)
     closed = configuration(bundle.card, BUNDLES / "ms-san-sst2", subword_rows=0)
     model = begun(bundle, closed, Vocab(vocab.words[len(SPECIAL) :]), tmp_path)
-    restored = restore_bundle(BUNDLES / "ms-san-sst2").model.learned()
+    restored = restore_bundle(BUNDLES / "ms-san-sst2").model.trained_state_dict()
     assert torch.equal(
         model.sentence.embedding.get_parameter("weight"),
         restored["sentence.embedding.table.weight"],

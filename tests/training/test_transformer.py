@@ -141,15 +141,15 @@ def test_lora_adapters_are_all_that_is_trained_and_kept(tmp_path: Path) -> None:
         "encoder.layer.0.attention.output.LayerNorm.weight",
         "encoder.layer.0.output.LayerNorm.weight",
     }
-    learned = model.learned()
+    learned = model.trained_state_dict()
     kept = {name for name, p in model.named_parameters() if p.requires_grad}
     assert set(learned) == kept
     other = make_model(run, "classification", 2, transformer.load(run.transformer)[0])
-    other.load_learned(learned)
+    other.load_trained(learned)
     for name, one in model.state_dict().items():
         assert torch.equal(other.state_dict()[name], one)
     with pytest.raises(RuntimeError, match=r"weights of another model: head\.layers\.1\.bias"):
-        other.load_learned({n: one for n, one in learned.items() if n != "head.layers.1.bias"})
+        other.load_trained({n: one for n, one in learned.items() if n != "head.layers.1.bias"})
 
 
 @pytest.mark.parametrize("frozen", [True, False])
@@ -178,7 +178,7 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
         "data": [],
     }
     write_json(tmp_path / "first" / checkpoint.RECORD, record)
-    checkpoint.save_best(tmp_path / "first", before.learned())
+    checkpoint.save_best(tmp_path / "first", before.trained_state_dict())
     lexicon = tmp_path / checkpoint.TOKENIZER
     shutil.copy(lexicon, tmp_path / "first")
 
@@ -197,11 +197,11 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
         "head.aggregate.1",
         "head.aggregate.4",
     }
-    assert set(before.learned()) < set(model.learned())
+    assert set(before.trained_state_dict()) < set(model.trained_state_dict())
 
     record["config"] = second.model_dump(mode="json")
     write_json(tmp_path / "first" / checkpoint.RECORD, record)
-    checkpoint.save_best(tmp_path / "first", model.learned())
+    checkpoint.save_best(tmp_path / "first", model.trained_state_dict())
     back = first.model_copy(update={"init_from": second.init_from})
     with pytest.raises(ConfigError, match=r"init_from: .* holds another model"):
         begin_with(back, make(first), task, lexicon)

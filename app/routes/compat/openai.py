@@ -99,20 +99,21 @@ async def embeddings(body: EmbeddingsRequest, request: InferenceRequest) -> Resp
             normalize=True,
             dimensions=body.dimensions,
         ),
+        lambda rows: responses.rows(
+            [
+                {
+                    "object": "embedding",
+                    "index": index,
+                    "embedding": _base64(row) if body.encoding_format == "base64" else row,
+                }
+                for index, row in enumerate(rows)
+            ]
+        ),
     )
-    rows = result.value
-    data = [
-        {
-            "object": "embedding",
-            "index": index,
-            "embedding": _base64(row) if body.encoding_format == "base64" else row,
-        }
-        for index, row in enumerate(rows)
-    ]
     return responses.json(
         {
             "object": "list",
-            "data": orjson.Fragment(await responses.rows(data)),
+            "data": orjson.Fragment(result.value),
             "model": model.card.name,
             "usage": {"prompt_tokens": result.tokens, "total_tokens": result.tokens},
         }
