@@ -30,4 +30,5 @@ def rounded(rows: Tensor) -> Tensor:
     least = blocks.amin(-1, keepdim=True).half().float()
     steps = ((blocks.amax(-1, keepdim=True) - least) / 15).half().float()
     codes = ((blocks - least) / torch.where(steps > 0, steps, 1)).round().clamp(0, 15)
-    return (codes * steps + least).flatten(-2)
+    values: Tensor = (codes * steps + least).flatten(-2)
+    return values
