@@ -9,7 +9,7 @@
 import os
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["load"]
+__all__ = ["classify", "load"]
 
 # ONNX Runtime reads it when it is first imported. Its own builds send Microsoft telemetry unless it is set, from a
 # thread, which a process that forks must not have.
@@ -17,6 +17,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 if TYPE_CHECKING:
     from heedful.library.load import load
+    from heedful.library.zero_shot import classify
 
     __version__: str
 else:
@@ -25,6 +26,8 @@ else:
         """What is looked up when it is first asked for: ONNX Runtime and spaCy take a second."""
         if name == "load":
             from heedful.library.load import load as found
+        elif name == "classify":
+            from heedful.library.zero_shot import classify as found
         elif name == "__version__":
             from importlib.metadata import version
 

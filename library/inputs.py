@@ -91,6 +91,13 @@ def is_count(value: object) -> bool:
     return isinstance(value, Integral) and int(value) >= 1
 
 
+def check_batch_size(batch_size: object) -> None:
+    """Raise BadInput for what is neither None nor a whole number from 1."""
+    if batch_size is not None and not is_count(batch_size):
+        reason = f"batch_size is {batch_size!r}: give a whole number from 1"
+        raise BadInput(reason, param="batch_size")
+
+
 def strings(inputs: Inputs) -> Inputs:
     """The inputs with Python's strings, for numpy's too. Raises BadInput for what is no string."""
     for item, path in zip(inputs.items, inputs.paths, strict=True):

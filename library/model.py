@@ -13,7 +13,16 @@ from rich.console import Console
 from rich.progress import Progress
 
 from heedful.library.explanation import Explanation
-from heedful.library.inputs import Pairs, in_chunks, is_count, is_text, pair_inputs, text_inputs
+from heedful.library.fitting_labels import FittingLabels
+from heedful.library.inputs import (
+    Pairs,
+    check_batch_size,
+    in_chunks,
+    is_count,
+    is_text,
+    pair_inputs,
+    text_inputs,
+)
 from heedful.library.processes import Processes
 from heedful.runtime.answers import Result, chosen, unit_rows
 from heedful.runtime.bundles.bundle import read_card
@@ -25,6 +34,7 @@ from heedful.runtime.inference import Inference
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.model_registry import KINDS, ModelRegistry, Task, check_parser
+from heedful.runtime.zero_shot import TEMPLATE, Labels, ZeroShot
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.forks import renew_in_children
 from heedful.text.parse import ParseJob, Parser
@@ -176,6 +186,43 @@ class Model:
             return [[self.labels[i] for i in np.flatnonzero(row >= 0.5)] for row in probabilities]
         return chosen(self.card, probabilities)
 
+    def classify(
+        self,
+        texts: Iterable[str],
+        labels: Sequence[str],
+        *,
+        hypothesis_template: str = TEMPLATE,
+        multi_label: bool = False,
+        nli: "Model | None" = None,
+        batch_size: int | None = None,
+        truncate: bool = True,
+    ) -> list[FittingLabels]:
+        """How well each of your `labels` fits each text: zero-shot classification.
+
+        By the cosine of an embedding model or by the entailment of an NLI one; by both with an embedding model
+        and `nli`. The template makes a sentence of a label, which replaces its {}. The scores of a text's labels
+        add up to 1, unless `multi_label` says that several may fit, or there is only one. Raises BadInput for
+        labels that are blank, repeated or more than 100.
+        """
+        models = [self, *([] if nli is None else [nli])]
+        if nli is not None and (self.card.kind, nli.card.kind) != ("embedding", "nli"):
+            kinds = f"{self.card.name} is of the kind {self.card.kind}, {nli.card.name} of {nli.card.kind}"
+            raise WrongTask(f"{kinds}: ask an embedding model, with an NLI one", param="nli")
+        check_batch_size(batch_size)
+        for model in models:
+            check_parser(model.card, self._parser)
+        names = cast(Sequence[str], text_inputs(labels, "labels").items)
+        asked = Labels(names, hypothesis_template, multi_label)
+        zero_shot = ZeroShot([model._inference("zero-shot") for model in models])
+        inputs = text_inputs(texts, "texts")
+        inputs.check_texts()
+        found: list[Any] = [None] * len(inputs)
+        for rows, part in in_chunks(inputs):
+            result = self._run(zero_shot.classify(part, asked, truncate=truncate), batch_size)
+            for row, scores in zip(rows, result.value, strict=True):
+                found[row] = FittingLabels.make(asked.names, scores)
+        return found
+
     def nli(
         self,
         pairs: Pairs,
@@ -313,9 +360,7 @@ class Model:
     ) -> npt.NDArray[Any]:
         """The answer for each row, in order; `none` for no row."""
         self._choose(question.task)
-        if question.batch_size is not None and not is_count(question.batch_size):
-            reason = f"batch_size is {question.batch_size!r}: give a whole number from 1"
-            raise BadInput(reason, param="batch_size")
+        check_batch_size(question.batch_size)
         inputs.check_texts()
         chunks = list(in_chunks(inputs))
         parts = [part for _, part in chunks]

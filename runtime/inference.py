@@ -136,7 +136,7 @@ class Inference:
         inputs.check_texts()
 
         def steps() -> Steps[Result[list[TokenizedText]]]:
-            parsed = yield from self._read(inputs, truncate=truncate, tree=True)
+            parsed = yield from self.read(inputs, truncate=truncate, tree=True)
             return parsed.result(parsed.tokenized())
 
         return Request(steps(), rows, self.bulk)
@@ -153,7 +153,7 @@ class Inference:
         self, inputs: Inputs, options: ExplainOptions, truncate: bool
     ) -> Steps[Result[tuple[list[TokenizedText], ExplainResult]]]:
         limit = max_tokens(self.model, options) if truncate else None
-        parsed = yield from self._read(inputs, truncate=truncate, tree=True, max_tokens=limit)
+        parsed = yield from self.read(inputs, truncate=truncate, tree=True, max_tokens=limit)
         for text, path in zip(parsed.parses, inputs.paths, strict=True):
             check_length(self.model, text, path, options)
         found = yield from explain(self.model, parsed.parses, options)
@@ -169,7 +169,7 @@ class Inference:
         self, inputs: Inputs, finish: Callable[[Floats], T], *, truncate: bool, mean: bool
     ) -> Steps[Result[T]]:
         """What `finish` makes of the vectors (N, D) that the encoder gives."""
-        parsed = yield from self._read(inputs, truncate=truncate or mean)
+        parsed = yield from self.read(inputs, truncate=truncate or mean)
         long = parsed.cut() if mean else []
         if long:
             whole = parsed.result(None)
@@ -187,7 +187,7 @@ class Inference:
         """What `finish` makes of vectors (N, D); those of the `long` inputs are means over windows."""
         windows = yield from split(inputs, long, self.model, self.parser)
         # A cut chunk may give more tokens.
-        parsed = yield from self._read(windows.inputs(), truncate=True)
+        parsed = yield from self.read(windows.inputs(), truncate=True)
         encoded = yield from encode(self.model.encoder, parsed.sentences, self.cache)
         sentences = encoded.vectors[:, : self.card.dimension]
         means = windows.means(sentences, [len(one) for one in parsed.sentences])
@@ -198,7 +198,7 @@ class Inference:
         self, inputs: Inputs, truncate: bool, finish: Callable[[Floats], T], trust: bool
     ) -> Steps[Result[T]]:
         """What `finish` makes of the head's logits (N, C) for texts or pairs."""
-        parsed = yield from self._read(inputs, truncate=truncate)
+        parsed = yield from self.read(inputs, truncate=truncate)
         encoded = yield from encode(self.model.encoder, parsed.sentences, self.cache)
         step = inputs.texts_per_row
         logits, seconds = yield from self.model.logits(
@@ -212,7 +212,7 @@ class Inference:
         found = probabilities(self.card, logits) if self.card.labels else None
         return replace(result, trust=parsed.trust(encoded.vectors, found))
 
-    def _read(
+    def read(
         self,
         inputs: Inputs,
         *,

@@ -10,12 +10,13 @@ from heedful.runtime.errors import BundleError, UnknownModel, WrongTask
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.parse import Parser
 
-Task = Literal["embed", "classify", "nli", "relatedness", "explain"]
+Task = Literal["embed", "classify", "zero-shot", "nli", "relatedness", "explain"]
 
 ANY = "any"
 KINDS: Mapping[Task, tuple[str, ...]] = {
     "embed": ("embedding", "nli", ANY),
     "classify": ("classification",),
+    "zero-shot": ("embedding", "nli"),
     "nli": ("nli",),
     "relatedness": ("relatedness",),
     "explain": ("classification", "embedding", "nli", ANY),
@@ -51,7 +52,10 @@ class ModelRegistry:
         if name is None:
             card = self._defaults[task]
             if card is None:
-                raise UnknownModel(f"no loaded model does {task}")
+                wanted = " or ".join(kind for kind in kinds if kind != ANY)
+                raise UnknownModel(
+                    f"no loaded model does {task}: add a bundle of the kind {wanted} and reload"
+                )
             return self.models[card.name]
         if name not in self.models:
             known = ", ".join(self.models) or "none"

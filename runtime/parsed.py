@@ -3,8 +3,8 @@
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,10 @@ class Parsed:
     sentences: Sequence[Sentence]
     texts_per_row: int
     seconds: float
+
+    def first(self, count: int) -> Self:
+        """The first texts alone."""
+        return replace(self, parses=self.parses[:count], sentences=self.sentences[:count])
 
     def cut(self) -> list[int]:
         """The texts that are longer than the model reads."""

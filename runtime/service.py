@@ -23,6 +23,7 @@ from heedful.runtime.memory import trim_heap
 from heedful.runtime.model_registry import ModelRegistry, Task
 from heedful.runtime.observer import Observer
 from heedful.runtime.out_of_distribution import OutOfDistributionCounter
+from heedful.runtime.zero_shot import ZeroShot
 from heedful.text.parse import Parser
 
 __all__ = ["Options", "Reloaded", "Service", "running"]
@@ -131,6 +132,11 @@ class Service:
         return Inference(
             chosen, self._parser, max_rows, bulk, self._cache, self._out_of_distribution.answered
         )
+
+    def zero_shot(self, first: Inference, *, named: bool) -> ZeroShot:
+        """Zero-shot classification by a bound model, and by the default NLI model unless `named` asks for one alone."""
+        both = not named and first.card.kind == "embedding" and "nli" in self.defaults
+        return ZeroShot([first, self.bind("nli", bulk=first.bulk)] if both else [first])
 
     async def answer(self, request: Request[T]) -> T:
         """The result of a bound model's request. Raises what `Engine.answer` raises."""

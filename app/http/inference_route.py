@@ -27,6 +27,7 @@ from heedful.runtime.engine.work import Steps
 from heedful.runtime.errors import Overloaded, RequestError, TimedOut
 from heedful.runtime.inference import Inference
 from heedful.runtime.model_registry import Task
+from heedful.runtime.zero_shot import ZeroShot
 
 log = logging.getLogger("heedful.access")
 
@@ -56,6 +57,11 @@ class InferenceRequest(Request):
         inference = service.bind(task, model, bulk=self.record.bulk)
         self.record.model = inference.model.card.name
         return inference
+
+    def bind_zero_shot(self, model: str | None) -> ZeroShot:
+        """What scores labels of the client's: the named model, or those of both kinds. Raises as `bind`."""
+        first = self.bind("zero-shot", model)
+        return self.service_state.service.zero_shot(first, named=model is not None)
 
     def truncates(self, asked: bool | None) -> bool:
         """Whether long texts are cut: as the request says, else as the operator has set."""

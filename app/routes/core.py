@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
+from heedful.app.routes import zero_shot
 from heedful.app.schemas import (
     explain_bodies,
     given_trees,
@@ -98,13 +99,18 @@ async def relatedness(
         | list[list[response_bodies.Label]]
         | response_bodies.TrustedLabels
         | list[response_bodies.TrustedLabels]
+        | response_bodies.FittingLabels
+        | list[response_bodies.FittingLabels]
     ),
 )
 async def classify(body: request_bodies.ClassifyRequest, request: InferenceRequest) -> Response:
     """The labels of each input with their probabilities, best first.
 
-    A model that may abstain answers the label null first where no label is probable enough.
+    A model that may abstain answers the label null first where no label is probable enough. With `labels`, or the
+    hub's `candidate_labels`, how well each of these fits.
     """
+    if labels := zero_shot.labels_of(body):
+        return await zero_shot.answer(body, labels, request)
     model = request.bind("classify", body.model)
     inputs = given_trees.read_inputs(body.inputs)
     raw = body.function != "softmax"

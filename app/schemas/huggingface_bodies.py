@@ -1,12 +1,13 @@
-"""Fields of Hugging Face's InferenceClient for text classification."""
+"""Fields of Hugging Face's InferenceClient for text classification, with a model's labels or with the client's."""
 
 from typing import Annotated, Any, Literal
 
 import numpy.typing as npt
 from pydantic import Field
 
-from heedful.app.schemas.base import IGNORE_UNKNOWN, StrictModel, refused
+from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, StrictModel, Text, refused
 from heedful.runtime.answers import sigmoid
+from heedful.runtime.zero_shot import MAX_LABELS, TEMPLATE
 
 TopK = Annotated[int | None, Field(ge=1, description="Return this many of the best labels.")]
 
@@ -18,16 +19,27 @@ OtherTask = Annotated[
 ]
 
 
-class ClassifyParameters(StrictModel):
+LabelNames = Annotated[
+    Annotated[list[Text], FIRST_ERROR] | None,
+    Field(max_length=MAX_LABELS, json_schema_extra={"minItems": 1}),
+]
+Template = Annotated[
+    str | None,
+    Field(description=f"The sentence that a label makes, with {{}} in its place; {TEMPLATE!r}."),
+]
+MultiLabel = Annotated[
+    bool | None,
+    Field(description="Whether several labels may fit a text: each then has a probability alone."),
+]
+
+
+class HubParameters(StrictModel):
     model_config = IGNORE_UNKNOWN
 
     top_k: TopK = None
     function_to_apply: Literal["softmax", "sigmoid", "none"] | None = Field(
         None, description="What makes scores of the logits: softmax unless said otherwise."
     )
-    candidate_labels: OtherTask = None
-    hypothesis_template: OtherTask = None
-    multi_label: OtherTask = None
     aggregation_strategy: OtherTask = None
     ignore_labels: OtherTask = None
     stride: OtherTask = None
@@ -37,10 +49,25 @@ class ClassifyParameters(StrictModel):
     generate_parameters: OtherTask = None
 
 
+class ClassifyParameters(HubParameters):
+    candidate_labels: OtherTask = None
+    hypothesis_template: OtherTask = None
+    multi_label: OtherTask = None
+
+
+class ZeroShotParameters(HubParameters):
+    candidate_labels: LabelNames = Field(None, description="As `labels`.")
+    hypothesis_template: Template = None
+    multi_label: MultiLabel = None
+
+
+PARAMETERS = Field(
+    None, description="Hugging Face's. With it, one text's labels are in a list of one."
+)
+
+
 class HubFields(StrictModel):
-    parameters: ClassifyParameters | None = Field(
-        None, description="Hugging Face's. With it, one text's labels are in a list of one."
-    )
+    parameters: HubParameters | None
     options: dict[str, Any] | None = Field(
         None, description="Hugging Face's. No effect: every model is loaded."
     )

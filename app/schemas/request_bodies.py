@@ -27,7 +27,15 @@ from heedful.app.schemas.base import (
     unsupported,
 )
 from heedful.app.schemas.given_trees import ConlluTree, DisplacyTree, Item
-from heedful.app.schemas.huggingface_bodies import HubFields, TopK
+from heedful.app.schemas.huggingface_bodies import (
+    PARAMETERS,
+    HubFields,
+    LabelNames,
+    MultiLabel,
+    Template,
+    TopK,
+    ZeroShotParameters,
+)
 
 
 def _no_prompt(name: str | None) -> str | None:
@@ -183,6 +191,12 @@ class RelatednessRequest(TruncateOption, ConfidenceOption):
 
 class ClassifyRequest(TruncateOption, HubFields, ConfidenceOption):
     inputs: Items
+    labels: LabelNames = Field(
+        None, description="Labels of the client's, in place of those of a model."
+    )
+    hypothesis_template: Template = None
+    multi_label: MultiLabel = None
+    parameters: ZeroShotParameters | None = PARAMETERS
     top_k: TopK = None
 
 

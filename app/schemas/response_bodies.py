@@ -49,6 +49,14 @@ class TrustedLabels(BaseModel):
     trust: Trust
 
 
+class FittingLabels(BaseModel):
+    """Of a request with `labels`."""
+
+    labels: list[Label] = Field(description="The client's, best first.")
+    none: float = Field(description="Probability that none of the labels fits.")
+    trust: Trust | None = Field(None, description="If requested.")
+
+
 class Token(BaseModel):
     id: int = Field(description="The word's id, or its first piece's if the model reads pieces.")
     text: str

@@ -180,6 +180,7 @@ async def test_models_are_the_cards(client: httpx.AsyncClient) -> None:
     assert answer["defaults"] == {
         "embed": "tiny-flat",
         "classify": "tiny-sst2",
+        "zero-shot": "tiny-flat",
         "nli": "tiny-nli",
         "relatedness": "tiny-related",
         "explain": "tiny-sst2",

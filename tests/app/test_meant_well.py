@@ -76,7 +76,6 @@ async def test_names_of_unknown_fields_are_harmless(client: httpx.AsyncClient) -
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("candidate_labels", ["billing", "weather"]),
         ("hypothesis_template", "It is about {}."),
         ("multi_label", False),
         ("aggregation_strategy", "simple"),

@@ -543,3 +543,35 @@ def test_predictions_of_models_that_abstain_or_give_several_labels(models: Path)
         probable = dict(zip(several.labels, several.predict_proba(TEXTS[:1])[0], strict=True))
         assert explained == pytest.approx(probable, abs=1e-6)
         assert sum(explained.values()) != pytest.approx(1)
+
+
+def test_labels_of_the_callers(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By each kind of model and by both; long lists come back in order."""
+    labels = ["kids", "dog"]
+    texts = random_texts(100)
+    with (
+        heedful.load("tiny-flat", models=models) as embedding,
+        heedful.load("tiny-nli", models=models) as nli,
+    ):
+        both = embedding.classify(texts, labels, nli=nli)
+        cosine = embedding.classify(texts, labels)
+        assert both != cosine
+        assert cosine != nli.classify(texts, labels)
+        assert all(sum(one.scores.values()) == pytest.approx(1) for one in both)
+        monkeypatch.setattr(library_inputs, "CHUNK", 16)
+        for whole, part in zip(both, embedding.classify(texts, labels, nli=nli), strict=True):
+            assert part.scores == pytest.approx(whole.scores, abs=1e-4)
+        assert embedding.classify([], labels) == []
+        with pytest.raises(BadInput, match=r"labels\[1\] repeats labels\[0\]"):
+            embedding.classify(texts, ["dog", "Dog"])
+        with pytest.raises(BadInput, match="labels is one string"):
+            embedding.classify(texts, "dog")
+        with pytest.raises(WrongTask, match="tiny-nli is of the kind nli"):
+            nli.classify(texts, labels, nli=nli)
+
+
+def test_labels_need_a_model_that_compares(model: Model) -> None:
+    with pytest.raises(
+        WrongTask, match="tiny-sst2 does not do zero-shot: load tiny-flat, tiny-nli"
+    ):
+        model.classify(["kids"], ["dog"])

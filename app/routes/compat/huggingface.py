@@ -60,6 +60,8 @@ AnyRequest = Annotated[
             | list[list[response_bodies.Label]]
             | response_bodies.TrustedLabels
             | list[response_bodies.TrustedLabels]
+            | response_bodies.FittingLabels
+            | list[response_bodies.FittingLabels]
         ),
         responses.ARRAY_HEADERS,
     ),

@@ -11,7 +11,12 @@ from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.schemas import openapi_responses, request_bodies, response_bodies
 from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, NOT_EMPTY, Text, unsupported
-from heedful.app.schemas.huggingface_bodies import HubFields, apply_function
+from heedful.app.schemas.huggingface_bodies import (
+    PARAMETERS,
+    ClassifyParameters,
+    HubFields,
+    apply_function,
+)
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 
@@ -66,6 +71,7 @@ class PredictRequest(request_bodies.Request, request_bodies.Truncation, HubField
         ),
         Field(description="A text, a pair, or a batch: all [text], or all pairs."),
     ]
+    parameters: ClassifyParameters | None = PARAMETERS
     raw_scores: bool = Field(False, description="Logits instead of probabilities.")
 
     def read(self) -> Inputs:

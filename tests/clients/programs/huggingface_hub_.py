@@ -15,6 +15,9 @@ def check(url: str) -> dict[str, Any]:
         "text_classification, top_k": len(
             client.text_classification("A gorgeous, witty movie.", top_k=1)
         ),
+        "zero_shot_classification": client.zero_shot_classification(
+            "Fry the onions, then add the rice.", ["sports", "cooking", "politics"]
+        )[0].label,
         "sentence_similarity": len(client.sentence_similarity("dog", other_sentences=SENTENCES)),
     }
 

@@ -1,0 +1,84 @@
+"""/classify with labels of the client's: how well each fits a text, and whether none does."""
+
+from typing import Any
+
+import numpy as np
+from starlette.responses import Response
+
+from heedful.app.http import responses
+from heedful.app.http.inference_route import InferenceRequest
+from heedful.app.schemas import given_trees
+from heedful.app.schemas.huggingface_bodies import ZeroShotParameters
+from heedful.app.schemas.request_bodies import ClassifyRequest
+from heedful.runtime.engine.work import Steps
+from heedful.runtime.errors import BadInput
+from heedful.runtime.zero_shot import TEMPLATE, Labels
+from heedful.text.arrays import Doubles
+
+HUB = "parameters."
+
+
+def labels_of(body: ClassifyRequest) -> Labels | None:
+    """The labels that a request brings, in either spelling.
+
+    Raises BadInput for both, for their options without them, and for another function than softmax.
+    """
+    hub = body.parameters or ZeroShotParameters()
+    spelled: dict[str, ClassifyRequest | ZeroShotParameters] = {"": body, HUB: hub}
+    names = {"": body.labels, HUB: hub.candidate_labels}
+    given = [prefix for prefix in names if names[prefix] is not None]
+    if len(given) > 1:
+        raise _unsupported(
+            "labels", "are in parameters.candidate_labels too; leave one of them out"
+        )
+    for prefix, fields in spelled.items():
+        for option in ("hypothesis_template", "multi_label"):
+            if prefix not in given and getattr(fields, option) is not None:
+                key = "candidate_labels" if prefix else "labels"
+                raise _unsupported(prefix + option, f"belongs to {prefix}{key}; send them too")
+    if not given:
+        return None
+    if body.function != "softmax":
+        raise _unsupported(f"{HUB}function_to_apply", "is of a model's labels; send multi_label")
+    (prefix,) = given
+    fields = spelled[prefix]
+    return Labels(
+        names[prefix] or [],
+        TEMPLATE if fields.hypothesis_template is None else fields.hypothesis_template,
+        bool(fields.multi_label),
+        f"{prefix}candidate_labels" if prefix else "labels",
+        f"{prefix}hypothesis_template",
+    )
+
+
+async def answer(body: ClassifyRequest, labels: Labels, request: InferenceRequest) -> Response:
+    """Each input's labels, best first, and the probability that none fits; the hub's clients read labels alone."""
+    models = request.bind_zero_shot(body.model)
+    inputs = given_trees.read_inputs(body.inputs)
+    truncate = request.truncates(body.truncate)
+    top_k = body.top_k or (body.parameters.top_k if body.parameters else None)
+
+    def write(scores: Doubles) -> Steps[bytes]:
+        answers: list[Any] = []
+        for i, row in enumerate(scores):
+            if i % responses.ROWS_AT_ONCE == responses.ROWS_AT_ONCE - 1:
+                yield None
+            best = np.argsort(-row[:-1], kind="stable")[:top_k]
+            ranked = [{"label": labels.names[j], "score": row[j]} for j in best]
+            if labels.path.startswith(HUB) and not body.trust:
+                answers.append(ranked)
+            else:
+                answers.append({"labels": ranked, "none": row[-1]})
+            if body.trust and request.record.result:
+                answers[i]["trust"] = request.record.result.trust[i]
+        written = yield from responses.rows(answers)
+        return written if isinstance(body.inputs, list) else written[1:-1]
+
+    result = await request.run(
+        models.classify(inputs, labels, truncate=truncate, trust=body.trust), write
+    )
+    return responses.JSONBytes(result.value)
+
+
+def _unsupported(param: str, reason: str) -> BadInput:
+    return BadInput(f"{param}: {reason}", param=param, code="unsupported")

@@ -1,0 +1,140 @@
+"""Labels that no model was trained on: accuracy by majority, cosine, entailment and both, and the weight between them.
+
+Reads dev and train splits, never test. The tables go to docs/notes/zero-shot.md.
+
+    python -m benchmarks.zero_shot --rows 500 --seed 1
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from benchmarks.options import BUNDLES, Models
+from heedful import load
+from heedful.runtime.zero_shot import COSINE_WEIGHT, TEMPLATE
+from heedful.text.arrays import Doubles
+from heedful.training import tasks
+from heedful.training.data_folder import data_folder
+
+Texts = tuple[list[str], list[str]]
+"""Texts, and the label of each."""
+
+SETS: Mapping[str, Mapping[str, str]] = {
+    "sst2": {},
+    "trec": {
+        "ABBR": "an abbreviation",
+        "DESC": "a description",
+        "ENTY": "an entity",
+        "HUM": "a person",
+        "LOC": "a location",
+        "NUM": "a number",
+    },
+    "news": {},
+    "r8": {
+        "acq": "acquisition",
+        "crude": "crude oil",
+        "earn": "earnings",
+        "interest": "interest rates",
+        "money-fx": "foreign exchange",
+        "ship": "shipping",
+    },
+}
+"""Tasks, with the words of labels that are abbreviations."""
+DEV = ("sst2",)
+"""Sets with a dev split of whole sentences; of the others a sample of train is read."""
+WEIGHTS = (10.0, 20.0, 30.0, 40.0, 60.0)
+FOREIGN = (("sst2", "r8"), ("sst2", "trec"), ("trec", "r8"), ("r8", "trec"), ("news", "trec"))
+"""Texts, and labels of another set, none of which fits. (A film is entertainment, Reuters' news is business.)"""
+
+
+def main(
+    rows: Annotated[int, typer.Option(help="Texts of each set.")] = 500,
+    seed: Annotated[int, typer.Option(help="Of the sample.")] = 1,
+    models: Models = BUNDLES,
+) -> None:
+    """Measure, and print the tables."""
+    words = {name: _words(name) for name in SETS}
+    texts = {name: _sample(name, rows, seed) for name in SETS}
+    with load("ms-san-embed", models=models) as embedding, load("ms-san-nli", models=models) as nli:
+        cosines, entailment = {}, {}
+        for name, (some, _) in texts.items():
+            sentences = [TEMPLATE.replace("{}", word) for word in words[name]]
+            cosines[name] = embedding.similarity(
+                embedding.encode(some), embedding.encode(sentences)
+            )
+            pairs = [(text, sentence) for text in some for sentence in sentences]
+            found = np.array([one["entailment"] for one in nli.nli(pairs)])
+            entailment[name] = np.log(found).reshape(len(some), -1)
+
+        def both(name: str, weight: float) -> float:
+            scores: Doubles = weight * cosines[name] + entailment[name]
+            return _accuracy(scores, words[name], texts[name][1])
+
+        typer.echo("| set | rows | labels | majority | cosine | entailment | both |")
+        typer.echo("|---|---|---|---|---|---|---|")
+        for name, (some, gold) in texts.items():
+            majority = Counter(gold).most_common(1)[0][1] / len(gold)
+            alone = [_accuracy(each[name], words[name], gold) for each in (cosines, entailment)]
+            figures = [majority, *alone, both(name, COSINE_WEIGHT)]
+            typer.echo(f"| {name} | {len(some)} | {len(words[name])} |{_cells(figures)}")
+
+        typer.echo("\n| weight of the cosine |" + "".join(f" {weight:g} |" for weight in WEIGHTS))
+        typer.echo("|---|" + "---|" * len(WEIGHTS))
+        for name in SETS:
+            typer.echo(f"| {name} |{_cells([both(name, weight) for weight in WEIGHTS])}")
+
+        def none(name: str, labels: str) -> float:
+            """The share of texts of which none of the labels is said to fit."""
+            answers = embedding.classify(texts[name][0], words[labels], nli=nli)
+            return float(np.mean([answer.none > 0.5 for answer in answers]))
+
+        def several(name: str) -> list[float]:
+            """Of labels that fit and of others, the share that is said to fit where several may."""
+            some, gold = texts[name]
+            answers = embedding.classify(some, words[name], nli=nli, multi_label=True)
+            right = [one.scores[label] > 0.5 for one, label in zip(answers, gold, strict=True)]
+            wrong = [
+                score > 0.5
+                for one, label in zip(answers, gold, strict=True)
+                for other, score in one.scores.items()
+                if other != label
+            ]
+            return [float(np.mean(right)), float(np.mean(wrong))]
+
+        typer.echo("\n| texts | labels | none fits |\n|---|---|---|")
+        for name, labels in [*((name, name) for name in SETS), *FOREIGN]:
+            typer.echo(f"| {name} | {labels} |{_cells([none(name, labels)])}")
+        typer.echo(
+            "\n| set, multi_label | right labels that fit | wrong labels that fit |\n|---|---|---|"
+        )
+        for name in SETS:
+            typer.echo(f"| {name} |{_cells(several(name))}")
+
+
+def _words(name: str) -> list[str]:
+    return [SETS[name].get(label, label) for label in tasks.get(name).labels]
+
+
+def _sample(name: str, rows: int, seed: int) -> Texts:
+    task, words = tasks.get(name), _words(name)
+    examples = (task.dev if name in DEV else task.train[0]).read(data_folder())
+    order = np.sort(np.random.default_rng(seed).permutation(len(examples))[:rows])
+    some = [examples[i] for i in order]
+    return [one.texts[0] for one in some], [words[int(one.label)] for one in some]
+
+
+def _accuracy(scores: Any, words: Sequence[str], gold: Sequence[str]) -> float:
+    return float(
+        np.mean([words[best] == label for best, label in zip(scores.argmax(1), gold, strict=True)])
+    )
+
+
+def _cells(figures: Sequence[float]) -> str:
+    return "".join(f" {figure:.3f} |" for figure in figures)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,163 @@
+"""Labels that no model was trained on: how well each one's sentence fits a text, by cosine, by entailment, or by both.
+
+A text and a label's sentence ("This example is sports.") are encoded once each: a pair of them costs a product and a
+row of the NLI model's head.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from heedful.runtime.answers import Result, sigmoid, softmax, unit_rows
+from heedful.runtime.engine.work import Request, Steps, encode
+from heedful.runtime.errors import BadInput
+from heedful.runtime.inference import Inference
+from heedful.runtime.inputs import Inputs
+from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.parsed import Parsed
+from heedful.text.arrays import Doubles, Floats
+
+TEMPLATE = "This example is {}."
+"""That of transformers' zero-shot pipeline."""
+MAX_LABELS = 100
+PAIRS_AT_ONCE = 1024
+"""Pairs of a text and a label that are scored without a pause."""
+
+COSINE_WEIGHT = 30.0
+"""Of the cosine, next to the logarithm of the probability of entailment (docs/notes/zero-shot.md has the choice)."""
+NONE_COSINE, NONE_ENTAILMENT = 0.25, 0.5
+"""Cosine and probability of entailment of "none of these": what fits no better does not fit (chosen there too)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A request's labels, the template of their sentences, and where both stand in the request."""
+
+    names: Sequence[str]
+    template: str = TEMPLATE
+    multi: bool = False
+    """Whether several may fit a text: each has a probability that does not depend on the others."""
+    path: str = "labels"
+    template_path: str = "hypothesis_template"
+
+    def sentences(self) -> Inputs:
+        """A sentence for each label. Raises BadInput for labels and templates that make none, or equal ones."""
+        if not 1 <= len(self.names) <= MAX_LABELS:
+            message = f"{self.path} holds {len(self.names)}: send 1 to {MAX_LABELS}"
+            raise BadInput(message, param=self.path, code="invalid_value")
+        Inputs.from_texts(self.names, self.path).check_texts()
+        Inputs([self.template], [self.template_path]).check_texts()
+        if self.template.count("{}") != 1:
+            message = f"{self.template_path} must hold {{}} once, in place of the label"
+            raise BadInput(message, param=self.template_path, code="invalid_value")
+        places: dict[str, int] = {}
+        for i, name in enumerate(self.names):
+            first = places.setdefault(" ".join(name.casefold().split()), i)
+            if first != i:
+                param = f"{self.path}[{i}]"
+                message = (
+                    f"{param} repeats {self.path}[{first}] (case does not count): leave it out"
+                )
+                raise BadInput(message, param=param, code="invalid_value")
+        sentences = [self.template.replace("{}", name) for name in self.names]
+        return Inputs.from_texts(sentences, self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroShot:
+    """An embedding model, an NLI model, or both in this order."""
+
+    inferences: Sequence[Inference]
+
+    def classify(
+        self, inputs: Inputs, labels: Labels, *, truncate: bool = False, trust: bool = False
+    ) -> Request[Result[Doubles]]:
+        """Probabilities (N, L + 1): of the L labels and, last, that none of them fits.
+
+        The labels' add up to 1, unless several may fit or there is only one. The first model's are the card, counts
+        and trust of the result. Raises BadInput and TooManyInputs at once.
+        """
+        rows = inputs.count_rows(self.inferences[0].max_rows)
+        inputs.check_texts()
+        steps = self._classify(inputs, labels, labels.sentences(), truncate, trust)
+        return Request(steps, rows, self.inferences[0].bulk)
+
+    def _classify(
+        self, inputs: Inputs, labels: Labels, sentences: Inputs, truncate: bool, trust: bool
+    ) -> Steps[Result[Doubles]]:
+        count = len(inputs)
+        both = Inputs([*inputs.items, *sentences.items], [*inputs.paths, *sentences.paths])
+        tree = any(inference.card.tree for inference in self.inferences)
+        scores, none = np.zeros((count, len(sentences))), 0.0
+        read: list[tuple[Parsed, Floats]] = []
+        parse = queue = seconds = 0.0
+        for inference in self.inferences:
+            model = inference.model
+            parsed = yield from inference.read(both, truncate=truncate, tree=tree)
+            both = replace(both, items=parsed.parses)  # parsed once, for both models
+            encoded = yield from encode(model.encoder, parsed.sentences, inference.cache)
+            vectors, of_labels = encoded.vectors[:count], encoded.vectors[count:]
+            parse += parsed.seconds
+            queue += encoded.queue
+            seconds += encoded.inference
+            if inference.answered is not None:
+                inference.answered.append((model, vectors, 1))
+            if model.card.kind == "embedding":
+                scores += COSINE_WEIGHT * (yield from _cosines(model, vectors, of_labels))
+                none += COSINE_WEIGHT * NONE_COSINE
+            else:
+                entailment, took = yield from _log_entailment(model, vectors, of_labels)
+                scores += entailment
+                none += math.log(NONE_ENTAILMENT)
+                seconds += took
+            read.append((parsed.first(count), vectors))
+        answer = _probabilities(scores, none, multi=labels.multi or len(sentences) == 1)
+        parsed, vectors = read[0]
+        result = replace(parsed, seconds=parse).result(answer, queue, seconds)
+        return replace(result, trust=parsed.trust(vectors, answer[:, :-1])) if trust else result
+
+
+def _cosines(model: LoadedModel, texts: Floats, labels: Floats) -> Steps[Doubles]:
+    """(N, L) for vectors (N, D) and (L, D)."""
+    width = model.card.dimension
+    units = unit_rows(labels[:, :width]).T
+    cosines = np.empty((len(texts), len(labels)))
+    for rows in _chunks(cosines):
+        yield None
+        cosines[rows] = unit_rows(texts[rows, :width]) @ units
+    return cosines
+
+
+def _log_entailment(
+    model: LoadedModel, texts: Floats, labels: Floats
+) -> Steps[tuple[Doubles, float]]:
+    """Logarithms (N, L) of the probability that a text entails a label's sentence, and the head's seconds."""
+    entailment = model.card.labels.index("entailment")
+    found, seconds = np.empty((len(texts), len(labels))), 0.0
+    for rows in _chunks(found):
+        premises = np.repeat(texts[rows], len(labels), axis=0)
+        hypotheses = np.tile(labels, (len(texts[rows]), 1))
+        logits, took = yield from model.logits(premises, hypotheses)
+        seconds += took
+        wide = logits.astype(np.float64)
+        logs = wide[:, entailment] - np.logaddexp.reduce(wide, axis=1)
+        found[rows] = logs.reshape(-1, len(labels))
+    return found, seconds
+
+
+def _chunks(scores: Doubles) -> Iterator[slice]:
+    """The rows (N, L), as many at a time as hold PAIRS_AT_ONCE."""
+    step = max(1, PAIRS_AT_ONCE // scores.shape[1])
+    return (slice(begin, begin + step) for begin in range(0, len(scores), step))
+
+
+def _probabilities(scores: Doubles, none: float, *, multi: bool) -> Doubles:
+    """(N, L + 1) of the labels' scores (N, L) and of that of none.
+
+    None competes with all labels; where several may fit, each label competes with none alone.
+    """
+    with_none = np.column_stack([scores, np.full(len(scores), none)])
+    labels = sigmoid(scores - none) if multi else softmax(scores)
+    return np.column_stack([labels, softmax(with_none)[:, -1]])
