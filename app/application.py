@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import importlib.metadata
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import fields
 from functools import partial
 
@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from heedful.app.http import responses
 from heedful.app.http.auth import ApiKey, Keys
@@ -58,7 +58,7 @@ ROUTERS = (
 )
 ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 INFERENCE = [route for route in ROUTES if isinstance(route, InferenceRoute)]
-TABLE: dict[tuple[str, str], ASGIApp] = {
+TABLE: dict[tuple[str, str], ASGIApp] = {  # the router's search takes 20 µs
     (method, route.path): route.handle
     if isinstance(route, InferenceRoute)
     else AsyncExitStackMiddleware(route.handle)
@@ -69,19 +69,10 @@ TABLE: dict[tuple[str, str], ASGIApp] = {
 
 
 class Application(FastAPI):
-    """FastAPI without its own layers, which answer errors in other words, and with a table of routes.
-
-    The layers, and the router's search, take 60 µs of a request.
-    """
+    """FastAPI without its own layers, which answer errors in other words and take 40 µs of a request."""
 
     def build_middleware_stack(self) -> ASGIApp:
-        others = AsyncExitStackMiddleware(self.router)  # which FastAPI's own endpoints want
-
-        def find(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-            found = TABLE.get((scope.get("method", ""), scope.get("path", "")), others)
-            return found(scope, receive, send)
-
-        app: ASGIApp = find
+        app: ASGIApp = AsyncExitStackMiddleware(self.router)  # which FastAPI's own endpoints want
         for layer, args, options in reversed(self.user_middleware):
             app = layer(app, *args, **options)
         return app
@@ -150,7 +141,7 @@ def _middleware(
     layers = [Middleware(Recorder, metrics=metrics, paths=named, tracing=tracing, **cors)]
     if keys.needed:
         layers.append(Middleware(ApiKey, keys=keys, pages=pages.PATHS))
-    return [*layers, Middleware(BodyLimit, limit=settings.max_body_bytes)]
+    return [*layers, Middleware(BodyLimit, limit=settings.max_body_bytes, routes=TABLE)]
 
 
 def _cross_origin(origins: Sequence[str]) -> Callable[[ASGIApp], ASGIApp]:

@@ -12,7 +12,7 @@ from typing import Protocol
 from fastapi import FastAPI
 
 from heedful.app.http.auth import Keys
-from heedful.app.http.deadlines import Deadlines
+from heedful.app.http.request_record import Deadlines
 from heedful.app.http.tls import reload_certificate
 from heedful.app.observability.metrics import Metrics
 from heedful.app.process.table import Slot

@@ -77,22 +77,20 @@ class Parsed:
 
     def result(self, value: T, queue: float = 0.0, inference: float = 0.0) -> Result[T]:
         """The value with its counts and times, both in seconds."""
+        step = self.texts_per_row
         unlisted = list(map(self.model.vocab.unlisted, self.sentences))
+        cut = [parse.cut for parse in self.parses]
+        foreign = map(is_out_of_domain, self.parses, unlisted)
         return Result(
             value=value,
             card=self.model.card,
             timing=Timing(self.seconds, queue, inference),
-            inputs=len(unlisted) // self.texts_per_row,
-            truncated=self._rows([parse.cut for parse in self.parses]),
+            inputs=len(unlisted) // step,
+            truncated=sum(map(any, zip(*[iter(cut)] * step, strict=True))),
             tokens=sum([len(parse.tokens) for parse in self.parses]),
             unlisted=sum(unlisted),
-            out_of_domain=self._rows(list(map(is_out_of_domain, self.parses, unlisted))),
+            out_of_domain=sum(map(any, zip(*[iter(foreign)] * step, strict=True))),
         )
-
-    def _rows(self, marks: Sequence[bool]) -> int:
-        """How many rows have a text that is marked."""
-        step = self.texts_per_row
-        return sum(map(any, zip(*(marks[side::step] for side in range(step)), strict=True)))
 
 
 def is_out_of_domain(parse: Parse, unlisted: int) -> bool:

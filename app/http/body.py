@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -36,11 +36,15 @@ _OTHERS = bytes(set(range(256)) - set(b'"[{]}'))
 
 
 class BodyLimit:
-    """Refuses bodies that are said to hold more than `limit` bytes, unread. NDJSON has that limit for each line."""
+    """Refuses bodies that are said to hold more than `limit` bytes, unread. NDJSON has that limit for each line.
 
-    def __init__(self, app: ASGIApp, *, limit: int) -> None:
-        self._app = app
-        self._limit = limit
+    Of the other requests those for a method and path in `routes` go there, the rest to `app`.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, limit: int, routes: Mapping[tuple[str, str], ASGIApp]
+    ) -> None:
+        self._app, self._limit, self._routes = app, limit, routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -49,6 +53,9 @@ class BodyLimit:
             if announced.isdigit() and int(announced) > self._limit and record.media != NDJSON:
                 await record.refuse(body_too_large(self._limit))(scope, receive, send)
                 return
+            route = self._routes.get((scope["method"], scope["path"]), self._app)
+            await route(scope, receive, send)
+            return
         await self._app(scope, receive, send)
 
 

@@ -74,15 +74,20 @@ class InferenceRequest(Request):
 
         With `write` its value is what that makes of it, in steps too. Raises as `Service.answer`.
         """
-
-        def steps() -> Steps[Result[Any]]:
-            result: Result[Any] = yield from asked.steps
+        if write:
+            asked = Asked(self._written(asked.steps, write), asked.rows, asked.bulk)
+        result = await self.service_state.service.answer(asked)
+        if not write:
             self.record.result, self.record.answered = result, time.perf_counter()
-            if write:
-                result.value = yield from write(result.value)
-            return result
+        return result
 
-        return await self.service_state.service.answer(Asked(steps(), asked.rows, asked.bulk))
+    def _written(
+        self, steps: Steps[Result[T]], write: Callable[[T], Steps[Any]]
+    ) -> Steps[Result[Any]]:
+        result: Result[Any] = yield from steps
+        self.record.result, self.record.answered = result, time.perf_counter()
+        result.value = yield from write(result.value)
+        return result
 
 
 Endpoint = Callable[[Any, InferenceRequest], Awaitable[Response]]

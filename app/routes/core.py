@@ -35,18 +35,18 @@ router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERROR
 async def embed(body: request_bodies.EmbedRequest, request: InferenceRequest) -> Response:
     """One row of numbers for each input, in order; as bytes for `Accept: application/octet-stream`."""
     dtype = responses.wanted_dtype(request.scope)
-    model = request.bind("embed", body.model)
-    result = await request.run(
-        model.embed(
-            given_trees.read_inputs(body.inputs),
-            truncate=request.truncates(body.truncate),
-            mean=body.long == "mean",
-            normalize=body.normalize,
-            dimensions=body.dimensions,
-        ),
-        None if dtype else responses.rows,
+    asked = request.bind("embed", body.model).embed(
+        given_trees.read_inputs(body.inputs),
+        truncate=request.truncates(body.truncate),
+        mean=body.long == "mean",
+        normalize=body.normalize,
+        dimensions=body.dimensions,
     )
-    return responses.ArrayBytes(result.value, dtype) if dtype else responses.JSONBytes(result.value)
+    in_parts = dtype is None and asked.rows > responses.ROWS_AT_ONCE
+    result = await request.run(asked, responses.rows if in_parts else None)
+    if dtype:
+        return responses.ArrayBytes(result.value, dtype)
+    return responses.JSONBytes(result.value) if in_parts else responses.json(result.value)
 
 
 @router.post(

@@ -196,7 +196,10 @@ class Engine:
         self._open.add(entry)
         self._idle.clear()
         try:
-            self._go_on(entry)
+            if line is self._interactive:
+                self._advance(entry)
+            else:
+                self._pause(entry)
             result: T = await entry.future
             return result
         finally:
@@ -228,11 +231,8 @@ class Engine:
         if self._threads:
             await asyncio.to_thread(self._threads.shutdown, wait=not self.stuck)
 
-    def _go_on(self, entry: Entry) -> None:
-        """Go on with the entry: at once, or when its turn comes."""
-        if entry.line is self._interactive:
-            self._advance(entry)
-            return
+    def _pause(self, entry: Entry) -> None:
+        """Go on with the entry when its turn comes."""
         entry.work = None
         entry.line.put(entry)
         self._wake()
@@ -353,8 +353,10 @@ class Engine:
             if work in failures:
                 self.waiting[runner.stage] -= work.left
                 self._advance(work.request, failures[work])
+            elif not work.left and work.request.line is self._interactive:
+                self._advance(work.request)
             elif not work.left:
-                self._go_on(work.request)
+                self._pause(work.request)
 
 
 def _is_awaited(work: Work[Any]) -> bool:
