@@ -5,38 +5,23 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from heedful.cli.options import (
-    MODELS,
-    RAY,
-    ROWS_PER_FILE,
-    Actors,
-    Id,
-    Models,
-    Name,
-    Out,
-    Resume,
-    RowsPerFile,
-    RunsOn,
-    ServedParser,
-    Table,
-    Truncate,
-)
+from heedful.cli import options
 
 
 def command(
-    file: Table,
-    out: Out,
-    id_column: Id,
+    file: options.Table,
+    out: options.Out,
+    id_column: options.Id,
     text_column: Annotated[str, typer.Option(help="Column of the text.")] = "text",
-    model: Name = None,
-    truncate: Truncate = False,
-    resume: Resume = False,
-    ray: Annotated[str, RAY] = "local",
-    actors: Actors = None,
-    rows_per_file: RowsPerFile = ROWS_PER_FILE,
-    models: Models = MODELS,
-    parser: ServedParser = None,
-    device: RunsOn = "auto",
+    model: options.Name = None,
+    truncate: options.Truncate = False,
+    resume: options.Resume = False,
+    ray: Annotated[str, options.RAY] = "local",
+    actors: options.Actors = None,
+    rows_per_file: options.RowsPerFile = options.ROWS_PER_FILE,
+    models: options.Models = options.MODELS,
+    parser: options.ServedParser = None,
+    device: options.RunsOn = "auto",
 ) -> None:
     """Classify every row of a Parquet file or folder, on a Ray cluster.
 

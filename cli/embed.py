@@ -12,24 +12,9 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from heedful.cli import options
 from heedful.cli.embed_progress import EmbedProgress
 from heedful.cli.errors import CommandError
-from heedful.cli.options import (
-    MODELS,
-    RAY,
-    ROWS_PER_FILE,
-    Actors,
-    Delimiter,
-    Encoding,
-    Models,
-    Name,
-    Resume,
-    RowsPerFile,
-    RunsOn,
-    ServedParser,
-    Truncate,
-    default_name,
-)
 from heedful.cli.texts import Columns, Dialect, Format, Row, Texts, format_of, open_texts
 from heedful.cli.vector_formats import Vectors
 from heedful.cli.vectors import STDOUT, StandardOutput, VectorFile, check_free
@@ -118,20 +103,20 @@ def command(
     format: TextsFormat = None,
     field: Field = "text",
     id_field: IdField = None,
-    encoding: Encoding = "",
-    delimiter: Delimiter = "",
-    model: Name = None,
+    encoding: options.Encoding = "",
+    delimiter: options.Delimiter = "",
+    model: options.Name = None,
     dimensions: Dimensions = None,
     normalize: Normalize = True,
-    truncate: Truncate = False,
+    truncate: options.Truncate = False,
     on_error: Failing = None,
-    resume: Resume = False,
-    models: Models = MODELS,
-    parser: ServedParser = None,
-    device: RunsOn = "auto",
-    ray: Annotated[str | None, RAY] = None,
-    actors: Actors = None,
-    rows_per_file: RowsPerFile = ROWS_PER_FILE,
+    resume: options.Resume = False,
+    models: options.Models = options.MODELS,
+    parser: options.ServedParser = None,
+    device: options.RunsOn = "auto",
+    ray: Annotated[str | None, options.RAY] = None,
+    actors: options.Actors = None,
+    rows_per_file: options.RowsPerFile = options.ROWS_PER_FILE,
 ) -> None:
     """Embed a file of texts, without a server. Continue an interrupted run with --resume.
 
@@ -141,7 +126,7 @@ def command(
     a row that cannot be embedded is written to outcome=error with its reason.
     """
     console = Console(stderr=True, soft_wrap=True)
-    with_ray = {"--actors": actors, "--rows-per-file": rows_per_file != ROWS_PER_FILE}
+    with_ray = {"--actors": actors, "--rows-per-file": rows_per_file != options.ROWS_PER_FILE}
     without_ray = {
         "--format": format,
         "--encoding": encoding,
@@ -199,7 +184,7 @@ def embed_file(
         name = "stdin" if source.file == "-" else source.file
         skips = choice.on_error == "skip"
         texts = Texts(file, name, format, source.columns, source.dialect, blank=skips)
-        chosen = choice.model or default_name(place.models, "embed")
+        chosen = choice.model or options.default_name(place.models, "embed")
         with load(chosen, models=place.models, parser=place.parser, device=place.device) as model:
             _check_dimensions(choice, model.card)
             made_from = {
