@@ -45,7 +45,7 @@ class Optimisation:
         schedules = [
             make_schedule(each, optimiser.schedule, optimiser.warmup, steps) for each in optimisers
         ]
-        average = moving_average(model, optimiser.ema_decay)
+        average = moving_average(model, optimiser.ema_decay) if optimiser.ema_decay else None
         return cls(model, optimisers, schedules, average, optimiser.clip)
 
     @property
@@ -166,11 +166,11 @@ def make_schedule(optimiser: Optimizer, schedule: str, warmup: float, steps: int
     return LambdaLR(optimiser, factor)
 
 
-def moving_average(model: nn.Module, decay: float) -> AveragedModel | None:
-    """An exponential moving average that decays faster at first; None for a `decay` of 0."""
+def moving_average(model: nn.Module, decay: float) -> AveragedModel:
+    """An exponential moving average that decays faster at first."""
 
     def update(averaged: Tensors, current: Tensors, count: Tensor | int) -> None:
         now = min(decay, (1 + float(count)) / (10 + float(count)))
         get_ema_multi_avg_fn(now)(averaged, current, count)
 
-    return AveragedModel(model, multi_avg_fn=update) if decay else None
+    return AveragedModel(model, multi_avg_fn=update)

@@ -115,14 +115,12 @@ def test_the_average_soon_forgets_its_start() -> None:
     model = nn.Linear(1, 1, bias=False)
     nn.init.zeros_(model.weight)
     average = moving_average(model, 0.999)
-    assert average is not None
     average.update_parameters(model)
     nn.init.ones_(model.weight)
     for _ in range(20):
         average.update_parameters(model)
     assert next(average.parameters()).item() > 0.9
     average = moving_average(model, 0.5)  # which is below what the first updates may have
-    assert average is not None
     average.update_parameters(model)
     nn.init.zeros_(model.weight)
     for _ in range(20):

@@ -20,12 +20,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.training import checkpoint, minilm
+from heedful.training.optimise import make_schedule
 from tools.parser.model import FAR
 
 UNKNOWN = -1
 """Label of a word that the alignment leaves without a head: it teaches nothing."""
 TOKENS_A_BATCH = 800
 EPOCHS = 4
+WARM_UP = 150
 LONGEST = 200
 """Words of a text that it learns from or reads: MiniLM takes 512 pieces."""
 
@@ -164,9 +166,7 @@ def train(
     )
     plans = [batches(part, random.Random(seed + i)) for i, part in enumerate(gold)]
     steps = sum(map(len, plans))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda step: min(1.0, step / 150) * max(0.0, 1 - step / steps)
-    )
+    schedule = make_schedule(optimiser, "linear", WARM_UP / steps, steps)
     done = 0
     if file is not None and file.exists():
         state = checkpoint.load(file)

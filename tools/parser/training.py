@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.training import checkpoint
+from heedful.training.optimise import make_schedule, moving_average
 from tools.parser import corpus as corpora
 from tools.parser import soft_trees, teacher, tokenizer_rules, treebank
 from tools.parser.corpus import Batch, Corpus, Reader
@@ -157,11 +158,9 @@ class _Run:
         self.optimiser = torch.optim.AdamW(
             model.parameters(), lr=stage.rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True
         )
-        factor = _falling(len(batches))
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimiser, factor)
-        self.mean = torch.optim.swa_utils.AveragedModel(
-            model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(AVERAGE)
-        )
+        steps = len(batches)
+        self.schedule = make_schedule(self.optimiser, "cosine", WARM_UP / steps, steps)
+        self.mean = moving_average(model, AVERAGE)
 
     def resume(self, state: dict[str, Any]) -> None:
         """Continue after `state["step"]`."""
@@ -264,10 +263,3 @@ def _batches(corpus: Corpus, gold: int, epochs: float, seed: int) -> Iterator[li
         share = min(1.0, epochs - epoch)
         batches = corpora.joined(corpus, orders, rng)
         yield from batches[: round(share * len(batches))]
-
-
-def _falling(steps: int) -> Callable[[int], float]:
-    """What the rate is multiplied by at a step: up in a line, then down along a cosine to 0."""
-    return lambda step: (
-        min(1.0, (step + 1) / WARM_UP) * (1 + math.cos(math.pi * min(1, step / steps))) / 2
-    )
