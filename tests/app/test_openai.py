@@ -62,37 +62,3 @@ async def test_dimensions_one_to_either_side(client: httpx.AsyncClient) -> None:
     for dimensions in (0, 9):
         body = {"input": "kids", "model": "tiny-flat", "dimensions": dimensions}
         check(await client.post("/v1/embeddings", json=body), 422, "invalid_value", "dimensions")
-
-
-@pytest.mark.parametrize(
-    ("body", "code", "param"),
-    [
-        ({"input": "a"}, "missing_field", "model"),
-        ({"model": "tiny-flat"}, "missing_field", "input"),
-        ({"input": [], "model": "tiny-flat"}, "invalid_input", "input"),
-        ({"input": "", "model": "tiny-flat"}, "invalid_input", "input"),
-        ({"input": ["a", ""], "model": "tiny-flat"}, "invalid_input", "input[1]"),
-        (
-            {"input": "kids " * 17, "model": "tiny-flat", "truncate": False},
-            "input_too_long",
-            "input",
-        ),
-        (
-            {"input": "a", "model": "tiny-flat", "encoding_format": "int8"},
-            "invalid_value",
-            "encoding_format",
-        ),
-        ({"input": "a", "model": "tiny-flat", "user": 3}, "invalid_type", "user"),
-        ({"input": "a", "model": "tiny-flat", "truncate": 1}, "invalid_type", "truncate"),
-        ({"input": "a", "model": "tiny-flat", "long": "cut"}, "invalid_value", "long"),
-        (
-            {"input": "a", "model": "tiny-flat", "truncate": True, "long": "mean"},
-            "unsupported",
-            "long",
-        ),
-    ],
-)
-async def test_422(client: httpx.AsyncClient, body: object, code: str, param: str) -> None:
-    assert (
-        param in check(await client.post("/v1/embeddings", json=body), 422, code, param)["message"]
-    )

@@ -68,26 +68,6 @@ async def test_a_long_text_is_refused_or_cut(client: httpx.AsyncClient) -> None:
     assert cut.headers["X-Truncated"] == "1"
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "param"),
-    [
-        ({"pairs": []}, 422, "pairs"),
-        ({"pairs": PAIRS * 2}, 413, "pairs"),
-        ({"pairs": [{"a": "x"}]}, 422, "pairs[0].b"),
-        ({"pairs": [{"a": "x", "b": " "}]}, 422, "pairs[0].b"),
-        ({"pairs": [{"a": "x", "b": "y", "c": "z"}]}, 422, "pairs[0].c"),
-        ({"a": "x", "b": "y"}, 422, "pairs"),
-        ({"pairs": PAIRS, "model": "tiny-sst2"}, 422, "model"),
-        ({"pairs": PAIRS, "model": "nobody"}, 404, "model"),
-    ],
-)
-async def test_what_is_wrong_is_named(
-    client: httpx.AsyncClient, body: dict[str, Any], status: int, param: str
-) -> None:
-    answer = await client.post("/relatedness", json=body)
-    assert (answer.status_code, answer.json()["error"]["param"]) == (status, param)
-
-
 async def test_the_other_routes_do_not_take_the_model(client: httpx.AsyncClient) -> None:
     pair = {"premise": "x", "hypothesis": "y", "model": "tiny-related"}
     assert (await client.post("/nli", json=pair)).status_code == 422

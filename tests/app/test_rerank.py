@@ -4,7 +4,6 @@ import httpx
 import pytest
 
 from tests.app.test_answers import TEXTS
-from tests.app.test_errors import check
 from tests.app.test_tei import post
 
 pytestmark = pytest.mark.anyio
@@ -65,29 +64,3 @@ async def test_other_fields_are_passed_over_and_long_documents_averaged(
     assert answer.headers["X-Ignored-Fields"] == "priority"
     assert answer.headers["X-Windows"] == "1"
     assert answer.json()["results"][0] == {"index": 0, "relevance_score": pytest.approx(1)}
-
-
-@pytest.mark.parametrize(
-    ("body", "code", "param"),
-    [
-        ({"documents": ["a"]}, "missing_field", "query"),
-        ({"query": "a"}, "missing_field", "documents"),
-        ({"query": "a", "documents": []}, "invalid_input", "documents"),
-        ({"query": "a", "documents": ["a", 3]}, "invalid_type", "documents[1]"),
-        ({"query": "a", "documents": ["a", {"title": "b"}]}, "missing_field", "documents[1].text"),
-        ({"query": "a", "documents": ["a", " "]}, "invalid_input", "documents[1]"),
-        ({"query": "a", "documents": ["a"], "top_n": 0}, "invalid_value", "top_n"),
-        (
-            {"query": "a", "documents": ["a"], "rank_fields": ["title", "text"]},
-            "unsupported",
-            "rank_fields",
-        ),
-        (
-            {"query": "a", "documents": ["a"], "max_tokens_per_doc": 1},
-            "unsupported",
-            "max_tokens_per_doc",
-        ),
-    ],
-)
-async def test_422(client: httpx.AsyncClient, body: object, code: str, param: str) -> None:
-    check(await client.post("/v1/rerank", json=body), 422, code, param)
