@@ -16,8 +16,7 @@ __all__ = ["classify", "load"]
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 if TYPE_CHECKING:
-    from heedful.library.load import load
-    from heedful.library.zero_shot import classify
+    from heedful.library.load import classify, load
 
     __version__: str
 else:
@@ -27,7 +26,7 @@ else:
         if name == "load":
             from heedful.library.load import load as found
         elif name == "classify":
-            from heedful.library.zero_shot import classify as found
+            from heedful.library.load import classify as found
         elif name == "__version__":
             from importlib.metadata import version
 

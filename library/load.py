@@ -1,12 +1,13 @@
-"""heedful.load: a bundle by its name, its folder or its place on the model hub."""
+"""heedful.load: a bundle by its name, its folder or its place on the model hub; heedful.classify: two of them."""
 
-from functools import partial
+from collections.abc import Iterable, Sequence
+from functools import cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
 
 from heedful.library.inputs import is_count
-from heedful.library.model import Model
+from heedful.library.model import FittingLabels, Model
 from heedful.library.processes import Processes
 from heedful.runtime.bundles import bundle, shipped
 from heedful.runtime.bundles.card import CARD
@@ -61,6 +62,21 @@ def load(
     except ParserError as error:
         raise StartupError(str(error)) from error
     return Model(folder, loaded, loaded_parser, parallel, workers, again)
+
+
+def classify(texts: Iterable[str], labels: Sequence[str], **keywords: Any) -> list[FittingLabels]:
+    """How well each of your `labels` fits each text, by `ms-san-embed` and `ms-san-nli`: what the service answers.
+
+    The keywords are those of `Model.classify`. The bundles are looked up as by `load`, and loaded once. Raises what
+    `load` and `Model.classify` raise.
+    """
+    embedding, nli = (_loaded(bundle_folder(name)) for name in ("ms-san-embed", "ms-san-nli"))
+    return embedding.classify(texts, labels, nli=nli, **keywords)
+
+
+@cache
+def _loaded(folder: Path) -> Model:
+    return load(folder)
 
 
 def load_version(version: str, **keywords: Any) -> Model:

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.progress import Progress
 
 from heedful.library.explanation import Explanation
-from heedful.library.fitting_labels import FittingLabels
 from heedful.library.inputs import (
     Pairs,
     check_batch_size,
@@ -50,6 +49,14 @@ class Question:
     method: Literal["embed", "classify", "relatedness"]
     keywords: Mapping[str, Any] = field(default_factory=dict)
     batch_size: int | None = None
+
+
+class FittingLabels(NamedTuple):
+    """The label that fits a text best, the scores of all, best first, and the probability that none fits."""
+
+    label: str
+    scores: dict[str, float]
+    none: float
 
 
 class Model:
@@ -220,7 +227,9 @@ class Model:
         for rows, part in in_chunks(inputs):
             result = self._run(zero_shot.classify(part, asked, truncate=truncate), batch_size)
             for row, scores in zip(rows, result.value, strict=True):
-                found[row] = FittingLabels.make(asked.names, scores)
+                order = np.argsort(-scores[:-1], kind="stable")
+                ranked = {names[i]: float(scores[i]) for i in order}
+                found[row] = FittingLabels(next(iter(ranked)), ranked, float(scores[-1]))
         return found
 
     def nli(

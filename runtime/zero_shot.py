@@ -5,7 +5,7 @@ row of the NLI model's head.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -104,14 +104,10 @@ class ZeroShot:
             seconds += encoded.inference
             if inference.answered is not None:
                 inference.answered.append((model, vectors, 1))
-            if model.card.kind == "embedding":
-                scores += COSINE_WEIGHT * (yield from _cosines(model, vectors, of_labels))
-                none += COSINE_WEIGHT * NONE_COSINE
-            else:
-                entailment, took = yield from _log_entailment(model, vectors, of_labels)
-                scores += entailment
-                none += math.log(NONE_ENTAILMENT)
-                seconds += took
+            fit, fit_of_none, took = yield from _fit(model, vectors, of_labels)
+            scores += fit
+            none += fit_of_none
+            seconds += took
             read.append((parsed.first(count), vectors))
         answer = _probabilities(scores, none, multi=labels.multi or len(sentences) == 1)
         parsed, vectors = read[0]
@@ -119,38 +115,26 @@ class ZeroShot:
         return replace(result, trust=parsed.trust(vectors, answer[:, :-1])) if trust else result
 
 
-def _cosines(model: LoadedModel, texts: Floats, labels: Floats) -> Steps[Doubles]:
-    """(N, L) for vectors (N, D) and (L, D)."""
-    width = model.card.dimension
-    units = unit_rows(labels[:, :width]).T
-    cosines = np.empty((len(texts), len(labels)))
-    for rows in _chunks(cosines):
-        yield None
-        cosines[rows] = unit_rows(texts[rows, :width]) @ units
-    return cosines
-
-
-def _log_entailment(
-    model: LoadedModel, texts: Floats, labels: Floats
-) -> Steps[tuple[Doubles, float]]:
-    """Logarithms (N, L) of the probability that a text entails a label's sentence, and the head's seconds."""
-    entailment = model.card.labels.index("entailment")
-    found, seconds = np.empty((len(texts), len(labels))), 0.0
-    for rows in _chunks(found):
+def _fit(model: LoadedModel, texts: Floats, labels: Floats) -> Steps[tuple[Doubles, float, float]]:
+    """Scores (N, L) of vectors (N, D) and (L, D), that of none of these, and the seconds of the NLI model's head."""
+    scores, seconds = np.empty((len(texts), len(labels))), 0.0
+    step = max(1, PAIRS_AT_ONCE // len(labels))
+    by_cosine, width = model.card.kind == "embedding", model.card.dimension
+    for begin in range(0, len(texts), step):
+        rows = slice(begin, begin + step)
+        if by_cosine:
+            yield None
+            cosines = unit_rows(texts[rows, :width]) @ unit_rows(labels[:, :width]).T
+            scores[rows] = COSINE_WEIGHT * cosines
+            continue
         premises = np.repeat(texts[rows], len(labels), axis=0)
         hypotheses = np.tile(labels, (len(texts[rows]), 1))
         logits, took = yield from model.logits(premises, hypotheses)
-        seconds += took
         wide = logits.astype(np.float64)
-        logs = wide[:, entailment] - np.logaddexp.reduce(wide, axis=1)
-        found[rows] = logs.reshape(-1, len(labels))
-    return found, seconds
-
-
-def _chunks(scores: Doubles) -> Iterator[slice]:
-    """The rows (N, L), as many at a time as hold PAIRS_AT_ONCE."""
-    step = max(1, PAIRS_AT_ONCE // scores.shape[1])
-    return (slice(begin, begin + step) for begin in range(0, len(scores), step))
+        logs = wide[:, model.card.labels.index("entailment")] - np.logaddexp.reduce(wide, axis=1)
+        scores[rows] = logs.reshape(-1, len(labels))
+        seconds += took
+    return scores, COSINE_WEIGHT * NONE_COSINE if by_cosine else math.log(NONE_ENTAILMENT), seconds
 
 
 def _probabilities(scores: Doubles, none: float, *, multi: bool) -> Doubles:
