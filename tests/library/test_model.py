@@ -523,7 +523,7 @@ def test_wrong_uses_are_named(
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         heedful.lode  # type: ignore[attr-defined]  # noqa: B018
     assert heedful.__version__ == version("heedful")
-    assert dir(heedful) == ["__version__", "load"]
+    assert dir(heedful) == ["__version__", "classify", "load"]
 
 
 def test_predictions_of_models_that_abstain_or_give_several_labels(models: Path) -> None:
