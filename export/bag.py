@@ -5,7 +5,7 @@ adds both. So the service needs nothing new, and int8 and explain graphs stay.
 """
 
 import copy
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,24 +15,12 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from heedful.export.errors import ParityError
+from heedful.export.graph_edits import edited, renamed
 from heedful.export.linear_head import OPSET, TOLERANCE, LinearHead
-from heedful.export.weight_sharing import (
-    externalize_weights,
-    inline_weights,
-    restore_weights,
-    serialize,
-    share_weights,
-)
+from heedful.export.weight_sharing import serialize
 from heedful.export.word_scale import unscalable
 from heedful.runtime.bundles.bundle import Bundle
-from heedful.runtime.bundles.card import (
-    ENCODER,
-    ENCODER_INT8,
-    EXPLAIN,
-    EXPLAIN_INT8,
-    TOKENIZER,
-    VOCAB,
-)
+from heedful.runtime.bundles.card import ENCODER, TOKENIZER, VOCAB
 from heedful.runtime.engine.graphs import encoder_feeds, encoder_inputs
 from heedful.text import composition
 from heedful.text.batch import PAD, Sentence, collate
@@ -60,20 +48,10 @@ def with_words(base: Bundle, lexicon: Lexicon, linear: Linear) -> Bundle:
     `lexicon` begins with the base's words. It may have more where the base composes none; the encoder reads those as
     unknown.
     """
-    old, extra = base.files[ENCODER], len(base.vocab)
-    if len(lexicon) == extra:
-        extra = 0
+    extra = 0 if len(lexicon) == len(base.vocab) else len(base.vocab)
     attach = _Attachment(linear, base.card.composed, len(base.vocab), extra, base.card.dimension)
-    encoder = serialize(attach(onnx.load_from_string(old)))
-    files = {**base.files, ENCODER: encoder}
-    if ENCODER_INT8 in files:
-        model = attach(inline_weights(files[ENCODER_INT8], old))
-        files[ENCODER_INT8] = externalize_weights(model, encoder, ENCODER)
-    for name in (EXPLAIN, EXPLAIN_INT8):
-        if name in files:
-            graph = serialize(attach(unscalable(restore_weights(files[name], old))))
-            files[name] = share_weights(graph, encoder, vectors=name == EXPLAIN)
-    files |= _lexicon_file(base, lexicon)
+    graphs = edited(base, lambda model: attach(unscalable(model)))
+    files = {**base.files, **graphs, **_lexicon_file(base, lexicon)}
     classes = linear.words.shape[1]
     card = base.card.model_copy(update={"dimension": base.card.dimension + classes})
     return replace(base, card=card, files=files, vocab=lexicon)
@@ -161,19 +139,15 @@ class _Attachment:
         made = copy.deepcopy(model)
         graph = made.graph
         output = next(value for value in graph.output if value.name == "embedding")
-        frozen = list(graph.node)
-        if self._width:
-            for node in frozen:
-                self._rename(node.input, "embedding", f"{NAMES}frozen")
-                self._rename(node.output, "embedding", f"{NAMES}frozen")
+        names = {"embedding": f"{NAMES}frozen"} if self._width else {}
         before = []
         if self._extra:
-            for node in frozen:
-                self._rename(node.input, "ids", f"{NAMES}listed")
+            names["ids"] = f"{NAMES}listed"
             before = [
                 _node("Less", "ids", "extra", out="known"),
                 _node("Where", "known", "ids", "unknown", out="listed"),
             ]
+        frozen = [renamed(node, names) for node in graph.node]
         del graph.node[:]
         graph.node.extend([*before, *frozen, *self._keys(), *self._logits()])
         last = [f"{NAMES}logits"]
@@ -192,12 +166,6 @@ class _Attachment:
         )
         onnx.checker.check_model(made, full_check=True)
         return made
-
-    @staticmethod
-    def _rename(names: MutableSequence[str], old: str, new: str) -> None:
-        for place, name in enumerate(names):
-            if name == old:
-                names[place] = new
 
     def _constants(self) -> dict[str, npt.NDArray[np.generic]]:
         first, second = bag.FACTORS

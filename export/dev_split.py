@@ -87,7 +87,7 @@ def read_texts(texts: Sequence[str], parser: Parser, trained: TrainedModel) -> l
     """Tokens and, where the model reads them, trees; each text is cut to the model's length."""
     tree = "heads" in trained.model.encoder.inputs
     parses = parser.parse([ParseJob(text, trained.max_tokens, tree) for text in texts])
-    read = [parse.first(trained.vocab.fitting(parse.tokens)) for parse in parses if parse.tokens]
+    read = [parse.first(trained.vocab.fitting(parse.tokens)) for parse in parses]
     return [trained.vocab.sentence(one.tokens, one.heads) for one in read]
 
 

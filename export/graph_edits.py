@@ -43,13 +43,6 @@ def renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
     return made
 
 
-def reader(graph: onnx.GraphProto, value: str, kind: str) -> onnx.NodeProto:
-    """The one node of this kind that reads the value. Raises ValueError if there is none, or several."""
-    found: onnx.NodeProto
-    (found,) = (node for node in graph.node if node.op_type == kind and value in node.input)
-    return found
-
-
 def values_read(node: onnx.NodeProto) -> set[str]:
     """Values that the node and the graphs inside it, loops and branches, read."""
     bodies = (one.g for one in node.attribute if one.type == AttributeProto.GRAPH)

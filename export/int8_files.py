@@ -1,6 +1,6 @@
 """The int8 graphs of a bundle, which read their weights from encoder.onnx."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +34,7 @@ class Int8Files:
 
 
 def int8_files(
-    encoder: bytes, explain: bytes, card: Card, vocab: Lexicon, weights: Collection[str] = ()
+    encoder: bytes, explain: bytes, card: Card, vocab: Lexicon, weights: Mapping[str, str] = {}
 ) -> Int8Files:
     """Compute every product in integers whose input has the same bits alone and in a batch.
 
@@ -51,7 +51,7 @@ def int8_files(
                 f"{card.name}: no product reads the same bits in every batch: it stays float32"
             )
         keys = frozenset(product.key for product in taken)
-        half = set(weights) - keys
+        half = {one: name for one, name in weights.items() if one not in keys}
         stored = store_half(deepcopy(traced), half)
         model = int8_graph(stored, keys)
         compared = batch_invariance.compare(model, {one.read for one in taken}, card, vocab)

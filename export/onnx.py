@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 import onnx
 import torch
+from google.protobuf.message import Message
 from onnxscript import optimizer
 from torch import Tensor, nn
 
 from heedful.export.convolutions import as_products
 from heedful.export.weight_sharing import serialize
-from heedful.export.weight_storage import store_half
 from heedful.models.sentence import Explanation, SentenceEncoder
 from heedful.text import composition
 
@@ -133,7 +133,6 @@ def graph(
                 value.name = f"{value.name}_inner"
     model = as_products(program.model_proto)
     _strip(model)
-    store_half(model)
     onnx.helper.set_model_props(
         model, {key: json.dumps(value) for key, value in (metadata or {}).items()}
     )
@@ -141,26 +140,14 @@ def graph(
     return serialize(model)
 
 
-def _strip(model: onnx.ModelProto) -> None:
-    """Leave out what the exporter notes down of this machine: stack traces with paths."""
-    for part in (model, *model.functions):
-        del part.metadata_props[:]
-    _strip_graph(model.graph)
-    for function in model.functions:
-        for entry in (*function.node, *function.value_info):
-            del entry.metadata_props[:]
-
-
-def _strip_graph(graph: onnx.GraphProto) -> None:
-    """The same for a graph and for the bodies of its loops."""
-    del graph.metadata_props[:]
-    for values in (graph.node, graph.value_info, graph.input, graph.output, graph.initializer):
-        for value in values:
-            del value.metadata_props[:]
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                _strip_graph(attribute.g)
+def _strip(message: Message) -> None:
+    """Leave out what the exporter notes down of this machine, at every depth: stack traces with paths."""
+    for field, value in message.ListFields():
+        if field.name == "metadata_props":
+            message.ClearField(field.name)
+        elif field.message_type is not None:
+            for part in (value,) if isinstance(value, Message) else value:
+                _strip(part)
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def export_run(
     if how.composed is not None:
         trained = opened(trained, how.composed)
     if how.centre is not None:
-        texts = read_texts(evenly(task.texts(data), CENTRED), parser, trained)
+        texts = _training_sentences(task, data, CENTRED, parser, trained)
         trained = shifted(trained, offset(torch_vectors(trained, texts), how.centre))
     made = make(trained, out.name, how.storage, int8=how.int8)
     files = dict(made.files)
@@ -94,7 +94,7 @@ def export_run(
     if examples:
         made = measured(made, trained, DevSplit.read(task, examples, parser, trained))
         fields = made.card.fields()
-        sample = read_texts(evenly(task.texts(data), TYPICAL_SENTENCES), parser, trained)
+        sample = _training_sentences(task, data, TYPICAL_SENTENCES, parser, trained)
         if len(sample) >= LEAST:
             files[TYPICAL], fields["typical"] = _typical(made, sample, task)
         else:
@@ -103,12 +103,20 @@ def export_run(
     return write(out, fields, files)
 
 
+def _training_sentences(
+    task: Task, data: Path, most: int, parser: Parser, trained: TrainedModel
+) -> list[Sentence]:
+    """At most so many that have a token, spread evenly over the texts to train on."""
+    found = read_texts(evenly(task.texts(data), most), parser, trained)
+    return [one for one in found if len(one)]
+
+
 def _typical(made: Bundle, sample: Sequence[Sentence], task: Task) -> tuple[bytes, TypicalCard]:
     """The index of training sentences, and what the card says of it."""
     served = ENCODER_INT8 if ENCODER_INT8 in made.files else ENCODER
     index = typical(graph_vectors(made, served, sample)[:, : made.card.dimension])
     about = TypicalCard(
-        dataset=" + ".join(source.name for source in task.train),
+        dataset=" + ".join(dict.fromkeys(source.name for source in task.train)),
         sentences=len(sample) - len(sample) // 2,
         centroids=len(index.centroids),
         threshold=THRESHOLD,

@@ -7,7 +7,7 @@ casts and ONNX Runtime folds once at load. `round_weights` gives torch the same 
 model must agree exactly; activations are never rounded, so that a sentence's vector does not depend on its batch.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 import numpy as np
@@ -160,9 +160,10 @@ def store_tables(model: nn.Module, storage: Storage, *, linear: bool | None = No
                 setattr(module, name, Int8Linear(child))
 
 
-def weight_keys(model: nn.Module) -> set[str]:
-    """The keys of all that a graph may hold of the weights of two dimensions or more."""
-    return {key(held) for one in model.parameters() for _, held in _forms(one.detach())}
+def weight_keys(model: nn.Module) -> dict[str, str]:
+    """The keys of all that a graph may hold of the weights of two dimensions or more, and the parameters' names."""
+    named = model.named_parameters()
+    return {key(held): name for name, one in named for _, held in _forms(one.detach())}
 
 
 def _forms(weight: Tensor) -> Iterator[tuple[Tensor, Floats]]:
@@ -179,10 +180,10 @@ def _forms(weight: Tensor) -> Iterator[tuple[Tensor, Floats]]:
         yield view, view.numpy().reshape(len(view), -1)
 
 
-def store_half(model: onnx.ModelProto, weights: Collection[str] = ()) -> onnx.ModelProto:
+def store_half(model: onnx.ModelProto, weights: Mapping[str, str] = {}) -> onnx.ModelProto:
     """Store as float16 the matrices of these keys, and every other one that float16 holds without loss, in place.
 
-    Raises ValueError for a weight beyond float16.
+    `weights` are as `weight_keys` gives them. Raises ValueError for a weight beyond float16.
     """
     casts = []
     inputs = {value.name for value in model.graph.input}
@@ -192,10 +193,10 @@ def store_half(model: onnx.ModelProto, weights: Collection[str] = ()) -> onnx.Mo
         values = numpy_helper.to_array(tensor)
         with np.errstate(over="ignore"):  # an overflow is not equal to its original
             half = values.astype(np.float16)
-        taken = key(values) in weights
-        if taken and not np.isfinite(half).all():
-            raise ValueError(f"a weight of {tensor.name} is beyond float16 (65,504)")
-        if taken or np.array_equal(half.astype(np.float32), values):
+        weight = weights.get(key(values))
+        if weight and not np.isfinite(half).all():
+            raise ValueError(f"a weight of {weight} is beyond float16 (65,504)")
+        if weight or np.array_equal(half.astype(np.float32), values):
             name = tensor.name
             tensor.CopyFrom(numpy_helper.from_array(half, f"{name}_half"))
             casts.append(helper.make_node("Cast", [tensor.name], [name], to=TensorProto.FLOAT))

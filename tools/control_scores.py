@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from heedful.export.controls import Control, controlled
 from heedful.export.head import open_head
 from heedful.runtime.answers import cosines, expected_score
 from heedful.runtime.bundles.bundle import Bundle
@@ -21,6 +20,7 @@ from heedful.text.parse import ParseJob, Parser
 from heedful.training.data import class_numbers, labels
 from heedful.training.metrics import dev_metric
 from heedful.training.tasks.base import Example, Task
+from tools.attention_controls import Control, controlled
 
 Encode = Callable[[Batch], Floats]
 

@@ -7,7 +7,7 @@ import torch
 
 from heedful.export.bundle import export_bundle
 from heedful.runtime.bundles.bundle import Bundle, read
-from tests.export.trained import trained
+from tests.export.trained import composed, trained
 
 torch.set_num_threads(1)  # small tensors: a second thread only waits for the first
 
@@ -25,4 +25,12 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     """MS-SAN without distances, which reads neither tree nor alpha, and a classification head."""
     out: Path = tmp_path_factory.mktemp("bundles") / "ms-san-plain"
     export_bundle(trained("classification", word=False, dependency=False), out)
+    return read(out)
+
+
+@pytest.fixture(scope="session")
+def open_words(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """MS-SAN that composes unlisted words, and a classification head."""
+    out: Path = tmp_path_factory.mktemp("bundles") / "open-words"
+    export_bundle(composed(), out)
     return read(out)

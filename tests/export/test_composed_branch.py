@@ -1,36 +1,26 @@
 """The steps that compose words, in a branch: the same bits, and skipped where a batch has no composed word."""
 
-from pathlib import Path
-
 import numpy as np
 import onnx
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
-from heedful.export.bundle import export_bundle
 from heedful.export.composed_branch import composed_in_branch
-from heedful.runtime.bundles.bundle import Bundle, read
+from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER
 from heedful.runtime.engine.graphs import Feeds, encoder_feeds
 from heedful.text.arrays import Floats
 from heedful.text.batch import collate
 from heedful.text.graph import open_session
-from tests.export.test_composed import ROWS, TEXTS, composed
-from tests.export.trained import trained
+from tests.export.test_composed import TEXTS
+from tests.export.trained import ROWS
 
 LISTED = [["word1", "word2", "word7"], ["word3"]]
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    folder = tmp_path_factory.mktemp("branch") / "open-words"
-    export_bundle(composed(), folder)
-    return read(folder)
-
-
-@pytest.fixture(scope="module")
-def branched(bundle: Bundle) -> onnx.ModelProto:
-    model = onnx.load_from_string(bundle.files[ENCODER])
+def branched(open_words: Bundle) -> onnx.ModelProto:
+    model = onnx.load_from_string(open_words.files[ENCODER])
     composed_in_branch(model)
     return model
 
@@ -48,10 +38,10 @@ def run(graph: bytes, feeds: Feeds) -> Floats:
 
 @pytest.mark.parametrize("texts", [LISTED, list(TEXTS), [TEXTS[0]], [*LISTED, TEXTS[3]]])
 def test_the_vectors_have_the_same_bits(
-    bundle: Bundle, branched: onnx.ModelProto, texts: list[list[str]]
+    open_words: Bundle, branched: onnx.ModelProto, texts: list[list[str]]
 ) -> None:
-    fed = feeds(bundle, texts)
-    expected = run(bundle.files[ENCODER], fed)
+    fed = feeds(open_words, texts)
+    expected = run(open_words.files[ENCODER], fed)
     np.testing.assert_array_equal(run(branched.SerializeToString(), fed), expected)
 
 
@@ -62,17 +52,18 @@ def beyond_the_table(bundle: Bundle, texts: list[list[str]]) -> Feeds:
 
 
 def test_a_batch_of_listed_words_looks_no_feature_up(
-    bundle: Bundle, branched: onnx.ModelProto
+    open_words: Bundle, branched: onnx.ModelProto
 ) -> None:
-    found = run(branched.SerializeToString(), beyond_the_table(bundle, LISTED))
-    np.testing.assert_array_equal(found, run(bundle.files[ENCODER], feeds(bundle, LISTED)))
+    found = run(branched.SerializeToString(), beyond_the_table(open_words, LISTED))
+    expected = run(open_words.files[ENCODER], feeds(open_words, LISTED))
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_a_batch_with_a_composed_word_looks_them_up(
-    bundle: Bundle, branched: onnx.ModelProto
+    open_words: Bundle, branched: onnx.ModelProto
 ) -> None:
     with pytest.raises(InvalidArgument, match="out of data bounds"):
-        run(branched.SerializeToString(), beyond_the_table(bundle, [TEXTS[3]]))
+        run(branched.SerializeToString(), beyond_the_table(open_words, [TEXTS[3]]))
 
 
 def test_no_step_of_composition_is_left_beside_the_branch(branched: onnx.ModelProto) -> None:
@@ -82,9 +73,8 @@ def test_no_step_of_composition_is_left_beside_the_branch(branched: onnx.ModelPr
     assert [node for node in then.node if "features" in node.input]
 
 
-def test_a_graph_that_composes_none_stays(tmp_path: Path) -> None:
-    export_bundle(trained("classification"), tmp_path / "listed")
-    model = onnx.load_from_string(read(tmp_path / "listed").files[ENCODER])
+def test_a_graph_that_composes_none_stays(plain: Bundle) -> None:
+    model = onnx.load_from_string(plain.files[ENCODER])
     before = model.SerializeToString(deterministic=True)
     composed_in_branch(model)
     assert model.SerializeToString(deterministic=True) == before

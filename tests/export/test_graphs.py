@@ -6,15 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import onnxruntime
-import pytest
-import torch
 
-from heedful.export.weight_storage import round_weights
 from heedful.runtime.bundles.bundle import Bundle
-from heedful.runtime.bundles.card import ENCODER, HEAD
+from heedful.runtime.bundles.card import ENCODER
 from heedful.text.arrays import Floats
 from heedful.text.batch import Batch, Sentence, collate
-from tests.export.trained import MAX_TOKENS, WORDS, trained
+from tests.export.trained import WORDS
 from tests.forests import chain, forest
 
 
@@ -36,46 +33,6 @@ def encode(bundle: Bundle, batch: Batch, alpha: float = 0.5) -> Floats:
 
 def sentence(rng: np.random.Generator, length: int) -> Sentence:
     return Sentence(rng.integers(1, WORDS, length), forest(rng, length))
-
-
-@pytest.mark.parametrize(("size", "longest"), [(1, 1), (1, 2), (2, 3), (11, 17), (33, MAX_TOKENS)])
-@torch.inference_mode()
-def test_encoder_graph_is_torch_with_the_stored_weights(
-    nli: Bundle, size: int, longest: int
-) -> None:
-    rng = np.random.default_rng(size)
-    batch = collate([sentence(rng, int(n)) for n in rng.integers(1, longest + 1, size)])
-    model = trained("nli").model.eval()
-    round_weights(model)
-    for alpha in (0.0, 0.3, 1.7):
-        expected = model(
-            *map(torch.from_numpy, (batch.ids, batch.lengths, batch.heads)), torch.tensor(alpha)
-        )
-        np.testing.assert_allclose(encode(nli, batch, alpha), expected, atol=1e-5, rtol=0)
-
-
-@torch.inference_mode()
-def test_head_graphs_are_torch_with_the_stored_weights(nli: Bundle, plain: Bundle) -> None:
-    rng = np.random.default_rng(0)
-    for bundle, inputs in ((nli, ("first", "second")), (plain, ("sentence",))):
-        head = trained(bundle.card.kind).head
-        assert head is not None
-        round_weights(head.eval())
-        for size in (1, 2, 65):
-            sides = rng.normal(size=(len(inputs), size, bundle.card.dimension)).astype(np.float32)
-            logits = run(bundle.folder / HEAD, **dict(zip(inputs, sides, strict=True)))
-            expected = head(*map(torch.from_numpy, sides))
-            np.testing.assert_allclose(logits, expected, atol=1e-5, rtol=0)
-            assert logits.shape == (size, len(bundle.card.labels))
-
-
-def test_a_sentence_does_not_change_with_its_batch(nli: Bundle) -> None:
-    rng = np.random.default_rng(1)
-    sentences = [sentence(rng, int(n)) for n in rng.integers(1, MAX_TOKENS + 1, 512)]
-    last = encode(nli, collate(sentences))[-1]
-    for others in ([], sentences[:1], sentences[:63]):
-        again = encode(nli, collate([*others, sentences[-1]]))[-1]
-        np.testing.assert_allclose(again, last, atol=1e-5, rtol=0)
 
 
 def test_tree_and_alpha_reach_the_vector(nli: Bundle) -> None:

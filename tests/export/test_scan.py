@@ -3,35 +3,12 @@
 import numpy as np
 import onnx
 import onnxruntime
-import pytest
 import torch
 
 from heedful.export.onnx import encoder_graph
-from heedful.export.parity import ParityModel, check
-from heedful.export.weight_storage import round_weights
 from heedful.models.registry import build
 from heedful.models.sentence import SentenceEncoder, word_table
-from tests.export.trained import DIM, MAX_TOKENS, WORDS
-
-
-@pytest.fixture(scope="module", params=["disan", "bi-lstm-s2t"])
-def exported(request: pytest.FixtureRequest) -> tuple[SentenceEncoder, bytes]:
-    torch.manual_seed(0)
-    table = word_table(torch.randn(WORDS, DIM), frozen=True)
-    encoder = build(request.param, {"dim": DIM, "max_tokens": MAX_TOKENS})
-    model = SentenceEncoder(table, encoder).eval()
-    round_weights(model)
-    return model, encoder_graph(model)
-
-
-def test_the_graph_is_the_model(exported: tuple[SentenceEncoder, bytes]) -> None:
-    model, graph = exported
-    same = ParityModel(model, None, ())
-    assert check({"encoder": graph}, same, same, WORDS, MAX_TOKENS).error < 1e-5
-
-
-def test_the_graph_says_nothing_of_the_machine(exported: tuple[SentenceEncoder, bytes]) -> None:
-    assert b".py" not in exported[1]
+from tests.export.trained import DIM, WORDS
 
 
 def test_disan_holds_no_weight_per_pair_and_feature() -> None:

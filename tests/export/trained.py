@@ -1,23 +1,28 @@
 """Small models that nobody trained, and what their cards say: what export starts from."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from heedful.export.bundle import TrainedModel
+from heedful.models.composed_words import ComposedWords
 from heedful.models.heads import ClassificationHead, NLIHead, RelatednessHead
 from heedful.models.masks import token_mask
 from heedful.models.pooling import mean_pooling, mean_share
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import Encoder, Explanation, SentenceEncoder, word_table
 from heedful.runtime.bundles.card import ParserCard, TrainingCard
+from heedful.text.composition import SIGNATURE
 from heedful.text.kinds import Kind
 from heedful.text.vocab import Vocab
 from tests.builders import build_pieces
 from tests.transformer import LIMIT, tiny_transformer
 
 DIM, WORDS, MAX_TOKENS = 24, 50, 40
+ROWS = 2048
+"""Of the features that compose words."""
 LABELS: dict[Kind, tuple[str, ...]] = {
     "nli": ("contradiction", "entailment", "neutral"),
     "classification": ("negative", "positive"),
@@ -84,6 +89,18 @@ def trained(
         labels=LABELS[kind],
         **_card(ParserCard(name="en_tiny", fingerprint="0" * 64)),
     )
+
+
+def composed() -> TrainedModel:
+    """A classifier whose unlisted words are composed from random features."""
+    made = trained("classification")
+    table = made.model.embedding
+    assert isinstance(table, nn.Embedding)
+    assert isinstance(made.vocab, Vocab)
+    words = ComposedWords(table, rows=ROWS, signature=SIGNATURE)
+    words.reset(torch.Generator().manual_seed(1))
+    model = SentenceEncoder(words, made.model.encoder)
+    return replace(made, model=model, vocab=Vocab(made.vocab.words[2:], ROWS))
 
 
 def _card(parser: ParserCard) -> dict[str, Any]:

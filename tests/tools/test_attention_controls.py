@@ -8,10 +8,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from heedful.export.controls import Control, controlled
 from heedful.export.errors import ExportError
 from heedful.text.arrays import Floats
 from heedful.text.graph import open_session
+from tools.attention_controls import Control, controlled
 
 ALLOWED = np.array(
     [[[True, True, True, False], [True, False, False, False], [True, True, True, True]]]
