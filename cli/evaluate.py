@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from heedful.cli import suite
 from heedful.cli.local_model import LocalModel, open_model
 from heedful.cli.options import DATA, URL, Data, FolderParser, Url
 from heedful.training import tasks
@@ -19,11 +20,26 @@ def command(
         str,
         typer.Argument(help="Name of a served bundle, such as ms-san-sst2, or a bundle's folder."),
     ],
-    task: Annotated[str, typer.Argument(help="Task to score it on, such as sst2.")],
+    task: Annotated[
+        str, typer.Argument(help="Task to score it on, such as sst2; none with --suite.")
+    ] = "",
     split: Annotated[Literal["dev", "test"], typer.Option(help="Which split.")] = "dev",
     run: Annotated[
         Path | None,
         typer.Option(help="Record the scores in this run's folder, for its next export."),
+    ] = None,
+    whole_suite: Annotated[
+        bool,
+        typer.Option(
+            "--suite",
+            help="Score a bundle's folder, or minilm, static-table or bm25, on every set of its kind.",
+        ),
+    ] = False,
+    rows: Annotated[
+        int | None, typer.Option(min=100, help="With --suite: at most this many rows of a set.")
+    ] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="With --suite: record the scores in this folder.")
     ] = None,
     url: Url = URL,
     parser: FolderParser = None,
@@ -31,8 +47,16 @@ def command(
 ) -> None:
     """Score a model on a task's split: one of a running service, or a bundle's folder.
 
-    Example: heedful evaluate bundles/ms-san-sst2 sst2 --split test
+    Examples: heedful evaluate bundles/ms-san-sst2 sst2 --split test
+
+    heedful evaluate bundles/ms-san-embed --suite
     """
+    if whole_suite:
+        for line in suite.record(model, results, split=split, rows=rows, data=data, parser=parser):
+            typer.echo(line)
+        return
+    if not task:
+        raise typer.BadParameter("name a task, such as sst2, or take --suite", param_hint="TASK")
     if run:
         require(run)
     with open_model(model, url=url, parser=parser) as predictor:

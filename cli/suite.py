@@ -1,4 +1,4 @@
-"""suite: a bundle, or a baseline, on every set of its kind."""
+"""A bundle, or a baseline, on every set of its kind: `heedful evaluate MODEL --suite`."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,13 +6,10 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import typer
 
 from heedful.cli.local_model import LocalModel, open_folder
-from heedful.cli.options import DATA, Data, FolderParser, Results
 from heedful.export.word_means import word_means
 from heedful.files.atomic import write_json
 from heedful.runtime.bundles.bundle import read
@@ -43,31 +40,19 @@ BASELINES = (minilm.NAME, static_table.NAME, BM25)
 """What an embedding is compared with; each is scored as a bundle is."""
 
 
-def command(
-    model: Annotated[
-        str, typer.Argument(help="A bundle's folder, or minilm, static-table or bm25.")
-    ],
-    split: Annotated[Split, typer.Option(help="Which split.")] = "dev",
-    rows: Annotated[
-        int | None,
-        typer.Option(min=100, help="At most this many rows of a set; then nothing is recorded."),
-    ] = None,
-    results: Results = Path("results"),
-    parser: FolderParser = None,
-    data: Data = DATA,
-) -> None:
-    """Score a bundle's folder, or a baseline, on every set of its kind, into results/suite."""
-    for line in record(model, results, split=split, rows=rows, data=data, parser=parser):
-        typer.echo(line)
-
-
 def record(
-    model: str, results: Path, *, split: Split, rows: int | None, data: Path, parser: str | None
+    model: str,
+    results: Path | None,
+    *,
+    split: Split,
+    rows: int | None,
+    data: Path,
+    parser: str | None,
 ) -> Iterator[str]:
     """The figures as lines of text, as they are measured; `results/suite/<model>.json` holds them in the end.
 
-    With `rows`, which takes a part of each set, nothing is written. Raises ConfigError for a model that is
-    no bundle's folder, DataMissing.
+    Without `results`, or with `rows`, which takes a part of each set, nothing is written. Raises
+    ConfigError for a model that is no bundle's folder, DataMissing.
     """
     if model not in BASELINES and not (Path(model) / CARD).is_file():
         raise ConfigError(f"{model} is no bundle's folder: name one, such as bundles/ms-san-nli")
@@ -76,7 +61,7 @@ def record(
         for one in _figures(model, local, split=split, rows=rows, data=data):
             figures.append(one)
             yield _line(one)
-        if rows is not None:
+        if results is None or rows is not None:
             return
         name = model if local is None else local.card.name
         version = "" if local is None else local.card.version

@@ -1,4 +1,4 @@
-"""`python -m tools suite`, for real: every set of a bundle's kind, its record and its page."""
+"""`heedful evaluate --suite`, for real: every set of a bundle's kind, its record and its page."""
 
 import gzip
 import json
@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import typer
 from scipy.stats import spearmanr
 
+from heedful.cli import evaluate, suite
 from heedful.cli.local_model import open_folder
 from heedful.export.bundle import TrainedModel
 from heedful.export.weight_storage import round_weights
@@ -23,7 +25,7 @@ from heedful.training.errors import ConfigError
 from heedful.training.tasks import sst
 from heedful.training.tasks.base import Example
 from tests.builders import BuiltParser, build_bundle
-from tools import bundle_records, suite
+from tools import bundle_records
 
 TEXTS = ("a dog is good", "two kids wash", "the man", "their hands is bad", "not a kid", "dogs")
 KNOWN = ("word1 word2", "word3", "word4 word1 word5", "word6 word7", "word8", "word9 word3 word2")
@@ -141,4 +143,9 @@ def test_word_means_are_those_of_the_table(toy: TrainedModel, bundle: Path) -> N
 
 def test_what_is_no_bundles_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is no bundle's folder"):
-        suite.command("ms-san-sst2", results=tmp_path)
+        evaluate.command("ms-san-sst2", whole_suite=True, results=tmp_path)
+
+
+def test_a_task_or_the_suite_is_named() -> None:
+    with pytest.raises(typer.BadParameter, match="name a task, such as sst2, or take --suite"):
+        evaluate.command("bundles/ms-san-sst2")
