@@ -12,6 +12,7 @@ from torch import nn
 
 from heedful.export.bundle_writer import card_of, write
 from heedful.export.errors import ExportError
+from heedful.export.int8 import products
 from heedful.export.int8_files import int8_files, unmeasured
 from heedful.export.onnx import encoder_graph, explain_graph, head_graph
 from heedful.export.parity import TOLERANCE, ParityModel, check
@@ -116,6 +117,8 @@ def _made(
         head = onnx.load_from_string(head_graph(traced.head, trained.model.dim, exact.head_inputs))
         files[HEAD] = serialize(store_half(head, weight_keys(traced.head)))
     fields = _card(trained)
+    # An encoder without matrices, such as an average of words, stays in floats.
+    int8 = int8 and bool(products(onnx.load_from_string(encoder)))
     if int8:
         draft = card_of(name, fields, {**files, ENCODER: encoder})
         made = int8_files(encoder, explain, draft, vocab, weights)

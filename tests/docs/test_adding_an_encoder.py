@@ -70,7 +70,7 @@ def test_it_is_listed_trained_and_exported(changed: Path) -> None:
     options = ("--data", "data", "--parser", "parser")
     run(changed, "heedful", "train", "configs/swem-sst2.toml", *options)
     out = ("--out", "bundles/swem-sst2")
-    assert "calibration error on dev" in run(
+    assert "accuracy on sst dev" in run(
         changed, "heedful", "export", "runs/swem-sst2", *out, *options
     )
     card = read(changed / "bundles/swem-sst2").card
