@@ -243,6 +243,7 @@ def test_the_default_of_each_task(client: httpx.Client) -> None:
         "nli": "ms-san-nli",
         "relatedness": "ms-san-relatedness",
         "explain": "ms-san-sentiment",
+        "zero-shot": "ms-san-embed",
     }
 
 
