@@ -14,7 +14,6 @@ import torch
 from torch import nn
 
 from heedful.export.bundle import TrainedModel, export_bundle, make
-from heedful.export.errors import ExportError
 from heedful.export.onnx import encoder_graph, explain_graph
 from heedful.export.parity import TOLERANCE
 from heedful.export.weight_sharing import MIN_BYTES, share_weights
@@ -150,9 +149,9 @@ def test_in_int8_it_is_close_and_independent_of_the_batch(name: str, bundles: Bu
         np.testing.assert_allclose(alone[0], together, atol=1e-5, rtol=0)
 
 
-def test_an_encoder_without_products_has_no_int8_form(bundles: Bundles) -> None:
-    with pytest.raises(ExportError, match="no product"):
-        make(bundles.export("average"), "average", int8=True)
+def test_an_encoder_without_products_is_exported_in_floats(bundles: Bundles) -> None:
+    made = make(bundles.export("average"), "average", int8=True)
+    assert made.card.int8 is None
 
 
 EXPLAINED = ("ms-san", "ms-san-bert", "disan", "dsa", "lama")
@@ -266,7 +265,11 @@ def test_integrated_gradients_are_torchs(
 
 @torch.inference_mode()
 def check_explanations(model: SentenceEncoder, encoder: bytes, explain: bytes) -> None:
-    """Through the runtime, sentence by sentence: torch's, to 1e-5; and of the plain graph's vector."""
+    """Through the runtime, sentence by sentence: torch's, to 1e-5; and of the plain graph's vector.
+
+    To 5e-5 where the exporter computes a product of weights before they are rounded, as LAMA's context and factors.
+    """
+    atol = 5e-5 if any("context_factors" in name for name, _ in model.named_parameters()) else 1e-5
     assert not left_behind(explain)
     alpha = ALPHA if "alpha" in model.inputs else None
     fields: dict[str, Any] = {"tree": "heads" in model.inputs, "alpha": alpha}
@@ -283,17 +286,17 @@ def check_explanations(model: SentenceEncoder, encoder: bytes, explain: bytes) -
             feeds = explainer.feeds(batch, {off: False} if off else {})
             found = explainer.run(feeds)
             known = model.explain(**{name: torch.as_tensor(v) for name, v in feeds.items()})
-            np.testing.assert_allclose(found.embedding, known.sentence, atol=1e-5, rtol=0)
-            np.testing.assert_allclose(found.states, known.states, atol=1e-5, rtol=0)
+            np.testing.assert_allclose(found.embedding, known.sentence, atol=atol, rtol=0)
+            np.testing.assert_allclose(found.states, known.states, atol=atol, rtol=0)
             for kind in ("pooling", "maps", "gate"):
                 expected = getattr(known, kind)
                 assert list(getattr(found, kind)) == list(expected)
                 for name, weights in getattr(found, kind).items():
-                    np.testing.assert_allclose(weights, expected[name], atol=1e-5, rtol=0)
+                    np.testing.assert_allclose(weights, expected[name], atol=atol, rtol=0)
                     np.testing.assert_array_equal(weights == 0, np.asarray(expected[name]) == 0)
             if off is None:
                 vector = plain.run(encoder_feeds(card, batch))
-                np.testing.assert_allclose(found.embedding, vector, atol=1e-5, rtol=0)
+                np.testing.assert_allclose(found.embedding, vector, atol=atol, rtol=0)
 
 
 def sentence(rng: np.random.Generator, length: int, *, pieces: bool) -> Sentence:
