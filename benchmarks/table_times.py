@@ -65,9 +65,10 @@ def _pass(config: RunConfig, file: Path) -> Callable[[], float]:
         task.kind, config, classes=len(task.labels), pipeline=PARSER, cache=paths.cache
     )
     examples = task.train[0].read(DATA)[:TRAIN_ROWS]
-    inputs = prepare(config, task, objective, examples, paths)
+    devs = {task.name: task.dev.read(DATA)}
+    inputs = prepare(config, task, objective, examples, devs, paths)
     model = make_model(config, task.kind, len(task.labels), inputs.words)
-    return partial(dev_score, objective, task.kind, model, inputs.dev)
+    return partial(dev_score, objective, task.kind, model, inputs.dev[task.name])
 
 
 if __name__ == "__main__":
