@@ -52,9 +52,14 @@ def command(
     heedful evaluate bundles/ms-san-embed --suite
     """
     if whole_suite:
+        if task or run:
+            raise ConfigError("--suite scores a bundle on all sets: leave out the task and --run")
         for line in suite.record(model, results, split=split, rows=rows, data=data, parser=parser):
             typer.echo(line)
         return
+    for option, value in (("--rows", rows), ("--results", results)):
+        if value is not None:
+            raise ConfigError(f"{option} is for --suite: a task's split is scored whole")
     if not task:
         raise typer.BadParameter("name a task, such as sst2, or take --suite", param_hint="TASK")
     if run:

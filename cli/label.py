@@ -33,8 +33,8 @@ def command(
     require_device(device)
     texts = tasks.get(task).texts(data)
     random.Random(task).shuffle(texts)
-    for start in range(0, len(texts), teacher_vectors.PART):
-        teacher_vectors.stored_vectors(
-            teacher, texts[start : start + teacher_vectors.PART], CACHE, device
-        )
-        typer.echo(f"{min(start + teacher_vectors.PART, len(texts)):,} of {len(texts):,} texts")
+
+    def progress(left: int) -> None:
+        typer.echo(f"{len(texts) - left:,} of {len(texts):,} texts")
+
+    teacher_vectors.stored_vectors(teacher, texts, CACHE, device, progress)

@@ -19,14 +19,13 @@ from torch.nn import functional
 
 from heedful.export.int8 import int8_columns, key
 from heedful.models.composed_words import ComposedWords
+from heedful.models.four_bit_embedding import coded
 from heedful.text.arrays import Floats
 
 Storage = Literal["normal", "small"]
 """Normal: matrices float16, tables int8. Small: matrices int8, a table of more than LARGE values int4, and that of the
 features that compose words."""
 LARGE = 2**20
-BLOCK = 32
-"""Maximum of neighbouring values in an int4 row that share a scale; their number divides the row."""
 
 
 class Int8Linear(nn.Module):
@@ -94,12 +93,9 @@ class Int4Table(nn.Module):
             raise ValueError(
                 f"a table of {weight.shape[1]} features has no int4 form: an even number has"
             )
-        self.block = max(n for n in range(1, BLOCK + 1) if weight.shape[1] % n == 0)
-        blocks = weight.detach().unflatten(1, (-1, self.block))  # (V, D / block, block)
-        least = blocks.amin(-1, keepdim=True).half()
-        steps = ((blocks.amax(-1, keepdim=True) - least) / 15).half()
-        even = torch.where(steps > 0, steps, 1).float()
-        codes = ((blocks - least) / even).round().clamp(0, 15).to(torch.uint8).flatten(1)
+        values, steps, least = coded(weight)
+        self.block = values.shape[-1]
+        codes = values.to(torch.uint8).flatten(1)
         self.register_buffer("rows", codes[:, 0::2] + 16 * codes[:, 1::2])  # (V, D / 2)
         self.register_buffer("steps", steps[..., 0])  # (V, D / block)
         self.register_buffer("least", least[..., 0])

@@ -20,15 +20,21 @@ class FourBitEmbedding(nn.Embedding):
 
 
 def rounded(rows: Tensor) -> Tensor:
-    """(.., D) -> the nearest of 16 even steps from the minimum to the maximum of each block of a row.
+    """(.., D) -> the nearest values that 4 bits hold, by `coded`."""
+    codes, steps, least = coded(rows)
+    values: Tensor = (codes * steps.float() + least.float()).flatten(-2)
+    return values
 
-    Minima and steps are float16 values, as they are stored.
+
+def coded(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(.., D) -> codes from 0 to 15 (.., D / b, b), and each block's step and minimum, float16 (.., D / b, 1).
+
+    A block of b neighbouring values has 16 even steps from its minimum to its maximum.
     """
     size = rows.shape[-1]
     block = max(n for n in range(1, BLOCK + 1) if size % n == 0)
     blocks = rows.detach().unflatten(-1, (-1, block))
-    least = blocks.amin(-1, keepdim=True).half().float()
-    steps = ((blocks.amax(-1, keepdim=True) - least) / 15).half().float()
-    codes = ((blocks - least) / torch.where(steps > 0, steps, 1)).round().clamp(0, 15)
-    values: Tensor = (codes * steps + least).flatten(-2)
-    return values
+    least = blocks.amin(-1, keepdim=True).half()
+    steps = ((blocks.amax(-1, keepdim=True) - least) / 15).half()
+    even = torch.where(steps > 0, steps, 1).float()
+    return ((blocks - least) / even).round().clamp(0, 15), steps, least

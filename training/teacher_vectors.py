@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,12 +49,17 @@ def rotated(vectors: Floats, axes: Floats) -> Floats:
 
 
 def stored_vectors(
-    teacher: str, texts: Sequence[str], cache: Path, device: str
+    teacher: str,
+    texts: Sequence[str],
+    cache: Path,
+    device: str,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> npt.NDArray[np.float16]:
     """(N, D) float16 vectors of one teacher, of length 1; a text that the cache holds is not encoded again.
 
-    Every PART new texts get a file in the cache: an interrupted run continues after the last of them. Raises
-    DataMissing where the teacher is not installed, ConfigError for another name.
+    Every PART new texts get a file in the cache: an interrupted run continues after the last of them. `progress` is
+    told how many new texts are still to come. Raises DataMissing where the teacher is not installed, ConfigError for
+    another name.
     """
     if teacher not in TEACHERS:
         raise ConfigError(f"distillation.teachers: {teacher!r} is none of {', '.join(TEACHERS)}")
@@ -72,11 +77,13 @@ def stored_vectors(
     new = {key: text for key, text in zip(wanted, texts, strict=True) if key not in places}
     missing = list(new)
     for start in range(0, len(missing), PART):
+        progress(len(missing) - start)
         chosen = missing[start : start + PART]
         part = _encode(teacher, [new[key] for key in chosen], device).astype(np.float16)
         file = folder / f"{len(files) + start // PART:05}.npz"
         write_arrays(file, keys=np.array(chosen, np.uint64), vectors=part)
         parts.append(part)
+    progress(0)
     places |= {key: len(keys) + i for i, key in enumerate(missing)}
     return np.concatenate(parts)[[places[key] for key in wanted]]
 

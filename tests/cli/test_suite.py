@@ -149,3 +149,13 @@ def test_what_is_no_bundles_folder_is_refused(tmp_path: Path) -> None:
 def test_a_task_or_the_suite_is_named() -> None:
     with pytest.raises(typer.BadParameter, match="name a task, such as sst2, or take --suite"):
         evaluate.command("bundles/ms-san-sst2")
+
+
+def test_what_the_suite_does_not_take_is_refused() -> None:
+    for given in ({"task": "sst2"}, {"run": Path("runs/a")}):
+        with pytest.raises(ConfigError, match="leave out the task"):
+            evaluate.command("bundles/ms-san-sst2", whole_suite=True, **given)
+    with pytest.raises(ConfigError, match="--rows is for --suite"):
+        evaluate.command("bundles/ms-san-sst2", "sst2", rows=100)
+    with pytest.raises(ConfigError, match="--results is for --suite"):
+        evaluate.command("bundles/ms-san-sst2", "sst2", results=Path("results"))
