@@ -20,6 +20,7 @@ from torch.nn import functional
 from heedful.export.int8 import int8_columns, key
 from heedful.models.composed_words import ComposedWords
 from heedful.models.four_bit_embedding import coded
+from heedful.models.lama import LAMA
 from heedful.text.arrays import Floats
 
 Storage = Literal["normal", "small"]
@@ -147,6 +148,10 @@ def store_tables(model: nn.Module, storage: Storage, *, linear: bool | None = No
         if not parameter.isfinite().all():
             raise ValueError(f"a weight of {name} is not a finite number: train with a lower rate")
     for module in list(model.modules()):
+        if isinstance(module, LAMA) and module.context is not None:
+            # The exporter folds its product with the context, which is fixed: it must be rounded before.
+            factors = module.attention.context_factors.weight
+            factors.data = factors.data.half().float()
         for name, child in module.named_children():
             if isinstance(child, nn.Embedding):
                 features = isinstance(module, ComposedWords) and name == "features"

@@ -265,11 +265,7 @@ def test_integrated_gradients_are_torchs(
 
 @torch.inference_mode()
 def check_explanations(model: SentenceEncoder, encoder: bytes, explain: bytes) -> None:
-    """Through the runtime, sentence by sentence: torch's, to 1e-5; and of the plain graph's vector.
-
-    To 5e-5 where the exporter computes a product of weights before they are rounded, as LAMA's context and factors.
-    """
-    atol = 5e-5 if any("context_factors" in name for name, _ in model.named_parameters()) else 1e-5
+    """Through the runtime, sentence by sentence: torch's, to 1e-5; and of the plain graph's vector."""
     assert not left_behind(explain)
     alpha = ALPHA if "alpha" in model.inputs else None
     fields: dict[str, Any] = {"tree": "heads" in model.inputs, "alpha": alpha}
@@ -286,17 +282,17 @@ def check_explanations(model: SentenceEncoder, encoder: bytes, explain: bytes) -
             feeds = explainer.feeds(batch, {off: False} if off else {})
             found = explainer.run(feeds)
             known = model.explain(**{name: torch.as_tensor(v) for name, v in feeds.items()})
-            np.testing.assert_allclose(found.embedding, known.sentence, atol=atol, rtol=0)
-            np.testing.assert_allclose(found.states, known.states, atol=atol, rtol=0)
+            np.testing.assert_allclose(found.embedding, known.sentence, atol=1e-5, rtol=0)
+            np.testing.assert_allclose(found.states, known.states, atol=1e-5, rtol=0)
             for kind in ("pooling", "maps", "gate"):
                 expected = getattr(known, kind)
                 assert list(getattr(found, kind)) == list(expected)
                 for name, weights in getattr(found, kind).items():
-                    np.testing.assert_allclose(weights, expected[name], atol=atol, rtol=0)
+                    np.testing.assert_allclose(weights, expected[name], atol=1e-5, rtol=0)
                     np.testing.assert_array_equal(weights == 0, np.asarray(expected[name]) == 0)
             if off is None:
                 vector = plain.run(encoder_feeds(card, batch))
-                np.testing.assert_allclose(found.embedding, vector, atol=atol, rtol=0)
+                np.testing.assert_allclose(found.embedding, vector, atol=1e-5, rtol=0)
 
 
 def sentence(rng: np.random.Generator, length: int, *, pieces: bool) -> Sentence:
