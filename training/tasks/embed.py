@@ -81,10 +81,12 @@ _ONCE = tuple(sentences_of(*one, times=1) for one in SENTENCES)
 SECOND_PHASE = (*_ONCE, *broad_text.sources(0.1, 0.1))
 """Less of the broad text: the second teacher takes eight times as long a text as the first."""
 THIRD_PHASE = (*_ONCE, *broad_text.sources(0.5, 0.1))
+FOURTH_PHASE = (*_ONCE, *broad_text.sources(0.5, 0.4))
 
 _EMBED = Task(name="embed", kind="embedding", labels=(), train=TRAIN, dev=stsb.DEV, test=stsb.TEST)
 TASKS = (
     _EMBED,
     _EMBED.variant("embed-second", *SECOND_PHASE),
     _EMBED.variant("embed-third", *THIRD_PHASE),
+    _EMBED.variant("embed-fourth", *FOURTH_PHASE),
 )
