@@ -14,7 +14,8 @@ from heedful.training.errors import DataMissing
 from heedful.training.substitution_places import sentences, substituted
 from heedful.training.substitutions import Kind, Substitution, table
 from heedful.training.tasks.contrast import Pair, pairs
-from heedful.training.tasks.negation import from_premises, from_substitutions, from_templates
+from heedful.training.tasks.negation import FILE, from_premises, from_substitutions
+from heedful.training.tasks.templates import from_templates
 from heedful.training.wordnet import WordNet, wordnet
 
 TEXTS = (
@@ -123,11 +124,11 @@ def test_no_word_replaced_in_dev_is_replaced_in_train(net: WordNet) -> None:
 
 
 def test_negation_templates_of_dev_and_train_share_no_words_of_content() -> None:
-    dev, train = from_templates("dev", 300), from_templates("train", 3_000)
+    dev, train = from_templates(FILE, "dev", 300), from_templates(FILE, "train", 3_000)
     assert len({one.texts for one in dev}) == 300
     assert all(95 <= count <= 105 for count in Counter(one.label for one in dev).values())
     assert not {one.texts for one in dev} & {one.texts for one in train}
-    assert from_templates("dev", 300) == dev
+    assert from_templates(FILE, "dev", 300) == dev
     assert all("{" not in text and "_" not in text for one in (*dev, *train) for text in one.texts)
     own = tomllib.loads(files("heedful.training").joinpath("negation.toml").read_text("utf-8"))
     templates = [set(own[split]["templates"].strip().splitlines()) for split in ("train", "dev")]
@@ -135,7 +136,7 @@ def test_negation_templates_of_dev_and_train_share_no_words_of_content() -> None
     for word in ("dog", "pilots", "skating", "violin"):
         assert not any(word in text.split() for one in train for text in one.texts)
     assert ("No dogs are in the forest.", "There are dogs in the forest.") in {
-        one.texts for one in from_templates("dev", 6_000) if one.label == CONTRADICTION
+        one.texts for one in from_templates(FILE, "dev", 6_000) if one.label == CONTRADICTION
     }
 
 

@@ -6,64 +6,20 @@ They come from the templates of `negation.toml`, from SNLI's premises and from s
 
 import random
 import re
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from heedful.text.kinds import NLI_LABELS, NLILabel
+from heedful.text.kinds import NLI_LABELS
 from heedful.training.tasks import contrast
 from heedful.training.tasks.base import Example, Source, Task
 from heedful.training.tasks.nli import SNLI_TEST, SNLI_TRAIN
+from heedful.training.tasks.templates import from_templates, pair
 
+FILE = "negation.toml"
 SEED = 1
 TEMPLATE_PAIRS, PREMISE_PAIRS, SUBSTITUTION_PAIRS, DEV_PAIRS = 30_000, 6_000, 12_000, 300
-_LABELS: dict[str, NLILabel] = {"e": "entailment", "n": "neutral", "c": "contradiction"}
-_SLOT = re.compile(r"\{(\w+?)(2?)\}")
-_PARALLEL = {"plural": "singular", "things": "thing", "verb": "participle"}
-"""Lists whose n-th word is a form of the n-th word of another list; one choice serves both."""
 _MAIN = re.compile(r"(A|An|The|Two|Three|Four|Five)( .*?)? (is|are) (\w+ing)\b(.*)")
 _QUANTIFIED = re.compile(r"(?:Two|Three|Four|Five|Six|Several) (.*)")
-
-
-def _filled(template: str, words: Mapping[str, Sequence[str]], rng: random.Random) -> str:
-    chosen: dict[tuple[str, str], int] = {}
-
-    def word(slot: re.Match[str]) -> str:
-        name, second = slot.groups()
-        choices = words[name.lower()]
-        key = _PARALLEL.get(name, name)
-        if (key, second) not in chosen:
-            free = set(range(len(choices))) - {chosen.get((key, "")), chosen.get((key, "2"))}
-            chosen[key, second] = rng.choice(sorted(free))
-        found = choices[chosen[key, second]].replace("_", " ")
-        return found.capitalize() if name[0].isupper() else found
-
-    return re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", _SLOT.sub(word, template))
-
-
-def _sure(premise: str, hypothesis: str, label: NLILabel) -> Example:
-    return Example((premise, hypothesis), NLI_LABELS.index(label), trusted=True)
-
-
-def from_templates(split: str, number: int) -> list[Example]:
-    """Distinct pairs, each label's templates in turn."""
-    own = tomllib.loads(files("heedful.training").joinpath("negation.toml").read_text("utf-8"))
-    words = {name: text.split() for name, text in own[split].items() if name != "templates"}
-    by_label: dict[str, list[str]] = {}
-    for line in own[split]["templates"].strip().splitlines():
-        by_label.setdefault(line[-1], []).append(line[:-4])
-    rng = random.Random(SEED)
-    found: dict[tuple[str, ...], Example] = {}
-    for turn in range(20 * number):
-        label = "enc"[turn % 3]
-        templates = by_label[label]
-        filled = _filled(templates[turn // 3 % len(templates)], words, rng)
-        premise, hypothesis = filled.split(" > ")
-        found.setdefault((premise, hypothesis), _sure(premise, hypothesis, _LABELS[label]))
-        if len(found) == number:
-            break
-    return list(found.values())
 
 
 def _clause(text: str) -> tuple[str, ...] | None:
@@ -94,38 +50,40 @@ def _negated(premise: str) -> Iterator[Example]:
     """A premise with its negation or a quantifier, in both directions where the label is the same."""
     if clause := _clause(premise):
         for denial in _denials(clause):
-            yield _sure(premise, denial, "contradiction")
-            yield _sure(denial, premise, "contradiction")
+            yield pair(premise, denial, "contradiction")
+            yield pair(denial, premise, "contradiction")
         determiner, rest, verb, doing, end = clause
         if _claims_one(determiner, verb):
-            yield _sure(premise, f"Nobody is {doing}{end}", "contradiction")
+            yield pair(premise, f"Nobody is {doing}{end}", "contradiction")
             there = f"There {verb} {determiner.lower()}{rest} {doing}{end}"
-            yield _sure(premise, there, "entailment")
+            yield pair(premise, there, "entailment")
     if quantified := _QUANTIFIED.fullmatch(premise):
-        yield _sure(premise, f"Some {quantified[1]}", "entailment")
-        yield _sure(f"Some {quantified[1]}", premise, "neutral")
-        yield _sure(premise, f"All {quantified[1]}", "neutral")
+        yield pair(premise, f"Some {quantified[1]}", "entailment")
+        yield pair(f"Some {quantified[1]}", premise, "neutral")
+        yield pair(premise, f"All {quantified[1]}", "neutral")
 
 
-def _substituted(pair: contrast.Pair) -> Iterator[Example]:
+def _substituted(changed: contrast.Pair) -> Iterator[Example]:
     """Denials of two sentences that differ in one word."""
-    clauses = [clause for text in pair.texts if (clause := _clause(text))]
+    clauses = [clause for text in changed.texts if (clause := _clause(text))]
     if len(clauses) < 2:
         return
     for denials in zip(*map(_denials, clauses), strict=False):
         if denials[0] == denials[1]:  # the number that was replaced is gone
             continue
-        if pair.label == "contradiction":  # neither sentence follows when the other is denied
-            yield _sure(denials[0], pair.texts[1], "neutral")
-            yield _sure(denials[1], pair.texts[0], "neutral")
-        elif pair.substitution.kind == "hypernym":
-            order = -1 if pair.label == "neutral" else 1  # the sentence of the narrower word first
+        if changed.label == "contradiction":  # neither sentence follows when the other is denied
+            yield pair(denials[0], changed.texts[1], "neutral")
+            yield pair(denials[1], changed.texts[0], "neutral")
+        elif changed.substitution.kind == "hypernym":
+            order = (
+                -1 if changed.label == "neutral" else 1
+            )  # the sentence of the narrower word first
             narrow, wide = denials[::order]
-            said = pair.texts[::order][0]
-            yield _sure(wide, narrow, "entailment")
-            yield _sure(narrow, wide, "neutral")
-            yield _sure(wide, said, "contradiction")
-            yield _sure(said, wide, "contradiction")
+            said = changed.texts[::order][0]
+            yield pair(wide, narrow, "entailment")
+            yield pair(narrow, wide, "neutral")
+            yield pair(wide, said, "contradiction")
+            yield pair(said, wide, "contradiction")
 
 
 def _balanced(groups: Iterable[Iterable[Example]], number: int) -> list[Example]:
@@ -154,7 +112,7 @@ def from_substitutions(pairs: Iterable[contrast.Pair], number: int) -> list[Exam
 
 def _train(data: Path) -> list[Example]:
     return [
-        *from_templates("train", TEMPLATE_PAIRS),
+        *from_templates(FILE, "train", TEMPLATE_PAIRS),
         *from_premises(SNLI_TRAIN.read(data), PREMISE_PAIRS),
         *from_substitutions(contrast.read_pairs(data, dev=False), SUBSTITUTION_PAIRS),
     ]
@@ -167,6 +125,9 @@ TRAIN = Source(
     _train,
 )
 DEV = Source(
-    "negation", "Apache-2.0", "300 pairs of templates", lambda _: from_templates("dev", DEV_PAIRS)
+    "negation",
+    "Apache-2.0",
+    "300 pairs of templates",
+    lambda _: from_templates(FILE, "dev", DEV_PAIRS),
 )
 TASKS = (Task("negation", "nli", NLI_LABELS, (TRAIN,), DEV, SNLI_TEST),)

@@ -1,0 +1,71 @@
+"""Pairs that are right by construction: sentences with slots, and the words to put there, from a TOML file.
+
+A template is "premise > hypothesis > label"; e, n, c are the labels. In braces stand words of a list of the same
+section; a digit tells two words of a list apart, and a capital asks for one.
+"""
+
+import random
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+
+from heedful.text.kinds import NLI_LABELS, NLILabel
+from heedful.training.tasks.base import Example
+
+SEED = 1
+_LABELS: dict[str, NLILabel] = {"e": "entailment", "n": "neutral", "c": "contradiction"}
+_SLOT = re.compile(r"\{(\w+?)(2?)\}")
+_PARALLEL = {
+    "plural": "singular",
+    "things": "thing",
+    "verb": "participle",
+    "passive": "past",
+    "digits": "number",
+    "negated": "auxiliary",
+}
+"""Lists whose n-th word is a form of the n-th word of another list; one choice serves both."""
+
+
+def pair(premise: str, hypothesis: str, label: NLILabel) -> Example:
+    """A pair whose label no teacher may correct."""
+    return Example((premise, hypothesis), NLI_LABELS.index(label), trusted=True)
+
+
+def from_templates(file: str, section: str, number: int) -> list[Example]:
+    """`number` distinct pairs of a section of `heedful.training`'s file, or fewer where it does not have them.
+
+    Labels follow each other in turn, and so do each label's templates.
+    """
+    content = tomllib.loads(files("heedful.training").joinpath(file).read_text("utf-8"))[section]
+    words = {name: text.split() for name, text in content.items() if name != "templates"}
+    by_label: dict[str, list[str]] = {}
+    for line in content["templates"].strip().splitlines():
+        by_label.setdefault(line[-1], []).append(line[:-4])
+    rng = random.Random(SEED)
+    distinct: dict[tuple[str, ...], Example] = {}
+    for turn in range(20 * number):
+        label = sorted(by_label, key="enc".index)[turn % len(by_label)]
+        templates = by_label[label]
+        filled = _filled(templates[turn // len(by_label) % len(templates)], words, rng)
+        premise, hypothesis = filled.split(" > ")
+        distinct.setdefault((premise, hypothesis), pair(premise, hypothesis, _LABELS[label]))
+        if len(distinct) == number:
+            break
+    return list(distinct.values())
+
+
+def _filled(template: str, words: Mapping[str, Sequence[str]], rng: random.Random) -> str:
+    chosen: dict[tuple[str, str], int] = {}
+
+    def word(slot: re.Match[str]) -> str:
+        name, second = slot.groups()
+        choices = words[name.lower()]
+        key = _PARALLEL.get(name.lower(), name.lower())
+        if (key, second) not in chosen:
+            free = set(range(len(choices))) - {chosen.get((key, "")), chosen.get((key, "2"))}
+            chosen[key, second] = rng.choice(sorted(free))
+        text = choices[chosen[key, second]].replace("_", " ")
+        return text.capitalize() if name[0].isupper() else text
+
+    return re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", _SLOT.sub(word, template))
