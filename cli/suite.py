@@ -29,6 +29,7 @@ from heedful.training.suite import (
     embedded,
     labelled,
     polarised,
+    spelled,
 )
 from heedful.training.tasks.base import Example
 from heedful.training.transfer import Embed
@@ -118,6 +119,7 @@ def _figures(
 
     return chain(
         labelled(sets, data, logits, temperature=card.temperature, rows=rows),
+        spelled(data, logits) if card.kind == "nli" and split == "dev" else (),
         polarised(POLARITY[split], data, logits, order, rows),
     )
 

@@ -18,6 +18,7 @@ from heedful.training.data import Examples
 from heedful.training.errors import ConfigError
 from heedful.training.parses import parse
 from heedful.training.restore import Run, read_record, restore
+from heedful.training.restore_bundle import ENCODER, is_bundle, restore_bundle
 from heedful.training.tasks.base import Example
 
 BATCH = 256
@@ -32,26 +33,27 @@ def probabilities(
     cache: Path,
     device: Device = "cpu",
 ) -> Floats:
-    """(N, classes) the probabilities of the run's best model, cached so that an interrupted run can continue.
+    """(N, classes) the probabilities of a run's or a bundle's model, cached so that an interrupted run can continue.
 
     A teacher reads the beginning of a text that is longer than it can read, but for an encoder over a transformer,
     which reads none of it. A text of which it reads nothing is equally likely in every class. Raises RunMissing,
     and ConfigError where the teacher has other classes.
     """
-    record = read_record(folder)
+    bundle = restore_bundle(folder) if is_bundle(folder) else None
+    record = bundle.record if bundle else read_record(folder)
     if len(record["labels"]) != classes:
         raise ConfigError(
             f"teacher.run: {folder} has {len(record['labels'])} classes, not {classes}"
         )
     texts = [example.texts for example in examples]
     small = record["config"]["encoder"]["name"] != CROSS_ENCODER
-    weights = checkpoint.best_file(folder).read_bytes()
+    weights = (folder / ENCODER if bundle else checkpoint.best_file(folder)).read_bytes()
     key = chain([weights], ("\0".join(one).encode() + b"\0\0" for one in texts))
 
     def answer() -> Arrays:
         if not small:
             return {"answers": cross_encoder.probabilities(folder, texts, device)}
-        run = restore(folder)
+        run = bundle or restore(folder)
         run.model.to(device)
         return {"answers": _answer(run, examples, classes, pipeline=pipeline, cache=cache)}
 

@@ -20,12 +20,14 @@ from heedful.training.tasks import (
     mnli,
     negation,
     nli,
+    plain_pairs,
     sick,
     sst,
     stsb,
     yelp,
 )
 from heedful.training.tasks.base import Example, Reader
+from heedful.training.tasks.spellings import SPELLINGS
 from heedful.training.transfer import Embed, accuracies, pair_cosines
 
 Split = Literal["dev", "test"]
@@ -62,6 +64,9 @@ NLI: Mapping[Split, Mapping[str, Reader]] = {
         "identity": identity.DEV.read,
         "SICK train+dev": _together(sick.ENTAILMENT["train"].read, sick.ENTAILMENT["dev"].read),
         "New Protocols": nli.NEW_PROTOCOLS_DEV.read,
+        "roles": plain_pairs.ROLES.read,
+        "forms": plain_pairs.FORMS.read,
+        "paragraphs": plain_pairs.PARAGRAPHS.read,
     },
     "test": {
         "SNLI": nli.SNLI_TEST.read,
@@ -69,6 +74,10 @@ NLI: Mapping[Split, Mapping[str, Reader]] = {
         "SICK": sick.ENTAILMENT["test"].read,
     },
 }
+
+
+SPELLED = 500
+"""Pairs of each set that are read in every spelling."""
 
 
 def _polar(read: Reader) -> Reader:
@@ -121,6 +130,26 @@ def labelled(
         raw = calibration_error(softmax(served * temperature, axis=1), gold)
         yield Figure(name, "ECE without temperature", raw, count)
         yield Figure(name, "ECE", calibration_error(softmax(served, axis=1), gold), count)
+
+
+def spelled(data: Path, logits: Logits) -> Iterator[Figure]:
+    """How often the answer to a pair stays where both texts are spelled otherwise (`spellings`), on dev sets.
+
+    Raises DataMissing.
+    """
+    examples = [
+        one
+        for read in (nli.SNLI_DEV.read, mnli.DEV.read, plain_pairs.FORMS.read)
+        for one in sample(read(data), SPELLED)
+    ]
+    before = logits(examples).argmax(axis=1)
+    for name, spell in SPELLINGS.items():
+        others = [replace(one, texts=tuple(map(spell, one.texts))) for one in examples]
+        places = [
+            i for i, (a, b) in enumerate(zip(examples, others, strict=True)) if a.texts != b.texts
+        ]
+        after = logits([others[i] for i in places]).argmax(axis=1)
+        yield Figure(name, "same answer", float((after == before[places]).mean()), len(places))
 
 
 def polarised(

@@ -121,6 +121,11 @@ def _files(data: Path, kind: str) -> list[list[dict[str, str]]]:
     return [list(records(file)) for file in found if file.name.split(".")[0] not in NOT_READ]
 
 
+def documents(data: Path, kinds: Sequence[str]) -> list[list[str]]:
+    """The sentences of each file of some kinds in RUNNING, in their order. Raises DataMissing."""
+    return [[row["text"] for row in file] for kind in kinds for file in _files(data, kind)]
+
+
 def _in_turn(files: Sequence[Sequence[str]], rng: random.Random) -> Iterator[str]:
     """A text of each file in turn, drawn without replacement: small files are read whole, and large ones equally."""
     queues = [rng.sample(file, len(file)) for file in files]

@@ -19,6 +19,8 @@ SNLI_LICENCE = "CC BY-SA 4.0"
 WIKIPEDIA = "CC BY-SA 3.0"
 UNDECIDED = ("-", -1)
 """Labels of a pair whose annotators did not agree: the official files' and Hugging Face's."""
+BROAD = {"non-entailment": "neutral"}
+"""HANS does not tell neutral from contradiction."""
 MNLI_LICENCE = "OANC, CC BY-SA 3.0 and others, by genre"
 
 
@@ -39,7 +41,7 @@ def _example(record: dict[str, Any]) -> Example | None:
     label = record["gold_label" if "gold_label" in record else "label"]
     if label in UNDECIDED:
         return None
-    return Example((premise, hypothesis), label_number(label))
+    return Example((premise, hypothesis), label_number(BROAD.get(label, label)))
 
 
 def label_number(label: object) -> int:
@@ -100,6 +102,17 @@ LING_IN_LOOP = _other("nli_ling_in_loop", UNSTATED, "nli_ling_in_loop/train.json
 """New hypotheses to 5,000 premises of MultiNLI's train split, none of which its matched dev split has."""
 SEMI_AUTOMATIC = _other("nli_semi_automatic_wiki", WIKIPEDIA, "nli_semi_automatic_wiki/train.jsonl")
 """Premises from Wikipedia, whose hypotheses writers made of similar sentences."""
+
+FEVER, HANS, HELP, SCONE = (
+    Source(name, licence, "whole", _read(f"text/nli/{file}.jsonl", dataset="text"))
+    for name, licence, file in (
+        ("fever", WIKIPEDIA, "fever_dev_test"),
+        ("hans", "MIT", "hans_generated"),
+        ("help", "CC BY-SA 4.0", "help_and_or"),
+        ("scone", "CC0 1.0", "scone_train"),
+    )
+)
+"""Claims about sentences of Wikipedia without neutral ones; templates of syntax; monotonicity; negation."""
 
 
 def hypotheses(pairs: list[Example]) -> list[Example]:

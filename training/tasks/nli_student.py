@@ -1,20 +1,25 @@
 """Natural language inference for a cross-encoder (`nli-teacher`: every NLI set, and negation) and for its student
 (`nli-student`: changed words and equal sentences too); `nli-mined` adds pairs without a label, which the teacher
-judges. `nli-wide` has two sets of other genres besides, `nli-genres` these and a sample of what `nli-student` has."""
+judges, `nli-plain` pairs in other spellings, with roles exchanged and with longer premises. `nli-wide` has two sets of
+other genres besides, `nli-genres` these and a sample of what `nli-student` has."""
 
 import random
 from dataclasses import replace
 from pathlib import Path
 
-from heedful.training.tasks import contrast, identity, negation
+from heedful.training.tasks import contrast, identity, negation, plain_pairs
 from heedful.training.tasks.base import Example, Source
 from heedful.training.tasks.mined import MINED
 from heedful.training.tasks.nli import (
     CONJUNCTIONS,
+    FEVER,
+    HANS,
+    HELP,
     LING_IN_LOOP,
     MORE,
     NEW_PROTOCOLS_TRAIN,
     NLI,
+    SCONE,
     SEMI_AUTOMATIC,
     SNLI_HYPOTHESES,
     SNLI_TRAIN,
@@ -47,9 +52,11 @@ GENRES = (
     _sample(identity.TRAIN, 3_000),
 )
 
+MORE_TEXT = (_sample(FEVER, 6_000), _sample(HANS, 6_000), HELP, SCONE)
 TASKS = (
     NLI.variant("nli-teacher", SNLI_TRAIN, *MORE, *WIDE, negation.TRAIN),
     NLI.variant("nli-student", *LABELLED),
+    NLI.variant("nli-plain", *LABELLED, plain_pairs.TRAIN, *MORE_TEXT),
     NLI.variant("nli-mined", *LABELLED, SNLI_HYPOTHESES, *MINED),
     NLI.variant("nli-genres", *GENRES),
     NLI.variant("nli-wide", *LABELLED, LING_IN_LOOP, SEMI_AUTOMATIC),
