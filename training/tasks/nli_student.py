@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-from heedful.training.tasks import contrast, identity, negation, plain_pairs
+from heedful.training.tasks import contrast, identity, label_pairs, negation, plain_pairs
 from heedful.training.tasks.base import Example, Source
 from heedful.training.tasks.mined import MINED
 from heedful.training.tasks.nli import (
@@ -56,7 +56,7 @@ MORE_TEXT = (_sample(FEVER, 6_000), _sample(HANS, 6_000), HELP, SCONE)
 TASKS = (
     NLI.variant("nli-teacher", SNLI_TRAIN, *MORE, *WIDE, negation.TRAIN),
     NLI.variant("nli-student", *LABELLED),
-    NLI.variant("nli-plain", *LABELLED, plain_pairs.TRAIN, *MORE_TEXT),
+    NLI.variant("nli-plain", *LABELLED, plain_pairs.TRAIN, label_pairs.TRAIN, *MORE_TEXT),
     NLI.variant("nli-mined", *LABELLED, SNLI_HYPOTHESES, *MINED),
     NLI.variant("nli-genres", *GENRES),
     NLI.variant("nli-wide", *LABELLED, LING_IN_LOOP, SEMI_AUTOMATIC),
