@@ -203,7 +203,7 @@ class RunConfig(Section):
     init_from: Path | None = None
     """A finished run of the same encoder, or of one to which this encoder adds weights, or a bundle over words. This
     run begins with its best weights, its head's too where the classes are the same. A word that it did not list keeps
-    its initial vector."""
+    its initial vector; a bundle with the same classes, and an embedding, lend their list of words too."""
     freeze: tuple[Part, ...] = ()
     """Parts that are not trained: `words` (their vectors), `pieces` (a transformer's table of pieces, half of MiniLM's
     weights), `transformer` (all of it), and `encoder`, which keeps the weights of `init_from`: then the head is

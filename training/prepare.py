@@ -24,6 +24,7 @@ from heedful.training.neighbourhoods import neighbourhoods
 from heedful.training.objectives import Objective
 from heedful.training.parses import Parsed, parse
 from heedful.training.restore import read_words
+from heedful.training.restore_bundle import bundle_labels, is_bundle
 from heedful.training.tasks.base import Example, Task
 
 
@@ -64,8 +65,7 @@ def prepare(
     dev_texts = {name: read(_texts(found), tree=tree) for name, found in devs.items()}
     lexicon: Lexicon
     words: Tensor | nn.Module
-    # An embedding that goes on from another keeps its words: its texts may be fewer.
-    if config.init_from and ("words" in config.freeze or task.kind == "embedding"):
+    if config.init_from and _keeps_words(config.init_from, config, task):
         lexicon, words = read_words(config.init_from, config)
     elif config.transformer:
         words, lexicon = transformer.load(
@@ -86,6 +86,15 @@ def prepare(
         lexicon=lexicon,
         words=words,
         parser=parser,
+    )
+
+
+def _keeps_words(earlier: Path, config: RunConfig, task: Task) -> bool:
+    """Whether the run has the words of `init_from`, so that an embedding or a bundle may go on with fewer texts."""
+    return (
+        "words" in config.freeze
+        or task.kind == "embedding"
+        or (is_bundle(earlier) and bundle_labels(earlier) == task.labels)
     )
 
 

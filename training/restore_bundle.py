@@ -39,6 +39,11 @@ def is_bundle(folder: Path) -> bool:
     return (folder / CARD).is_file()
 
 
+def bundle_labels(folder: Path) -> tuple[str, ...]:
+    """The labels on a bundle's card."""
+    return tuple(json.loads((folder / CARD).read_bytes())["labels"])
+
+
 def restore_bundle(folder: Path) -> Run:
     """The model of a bundle over words, equal to encoder.onnx to TOLERANCE.
 
