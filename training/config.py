@@ -173,7 +173,7 @@ class TeacherConfig(Section):
     """`[teacher]`: finished runs with the same classes, whose predictions are targets along with the labels."""
 
     run: Path | Annotated[tuple[Path, ...], Field(min_length=1)]
-    """A run's folder, or several: the mean of their predictions."""
+    """The folder of a run or of a bundle over words, or several: the mean of their predictions."""
     weight: float = Field(default=0.5, gt=0, le=1)
     """Weight of the teacher's probabilities; the label has the rest."""
     min_teacher_label_prob: float = Field(default=0.0, ge=0, lt=1)

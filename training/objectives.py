@@ -22,6 +22,7 @@ from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.metrics import dev_metric
 from heedful.training.model import Trainable, TrainingModel
 from heedful.training.restore import require
+from heedful.training.restore_bundle import is_bundle
 from heedful.training.tasks.base import UNLABELLED, Example
 
 
@@ -188,7 +189,8 @@ def make_classes(
         return Classes()
     for run in teacher.runs:
         try:
-            require(run)
+            if not is_bundle(run):
+                require(run)
         except RunMissing as error:
             raise RunMissing(f"teacher.run: {error}") from error
     return Taught(teacher, classes, pipeline, cache, device)
