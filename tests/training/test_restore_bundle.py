@@ -1,5 +1,6 @@
 """Each shipped bundle in torch: a run that begins with it has its vectors, and trains on."""
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from rich.console import Console
 from torch.nn import functional
 
 from heedful.runtime.bundles.bundle import Bundle, read
@@ -17,10 +19,11 @@ from heedful.runtime.engine.graphs import encoder_feeds, head_inputs
 from heedful.text.batch import Batch, collate
 from heedful.text.graph import open_session
 from heedful.text.vocab import SPECIAL, Vocab
-from heedful.training import tasks
-from heedful.training.config import RunConfig
+from heedful.training import loop, tasks
+from heedful.training.config import Paths, RunConfig, TeacherConfig
 from heedful.training.errors import ConfigError, RunDamaged
 from heedful.training.model import TrainingModel, make_model
+from heedful.training.objectives import make_objective
 from heedful.training.restore_bundle import TOLERANCE, restore_bundle
 from heedful.training.start import begin_with
 
@@ -130,6 +133,27 @@ def test_a_run_with_a_closed_list_or_other_classes_takes_what_it_can(tmp_path: P
     begin_with(other, five, tasks.get("sst5"), tmp_path / "vocab.txt")
     name = "sentence.encoder.norm.weight"
     assert torch.equal(five.state_dict()[name], restored[name])
+
+
+def test_a_bundle_lends_its_words_and_teaches_the_run_that_goes_on_from_it(paths: Paths) -> None:
+    folder = BUNDLES / "ms-san-sst2"
+    examples = tasks.get("sst2").dev.read(paths.data)
+    texts = [one.texts[0].split() for one in examples]
+    restored = restore_bundle(folder)
+    with torch.no_grad():
+        expected = [
+            restored.model(sides(restored.lexicon, [text], "classification")).softmax(-1)[0]
+            for text in texts
+        ]
+    config = configuration(read(folder).card, folder).model_copy(
+        update={"epochs": 1, "teacher": TeacherConfig(run=folder, weight=1.0)}
+    )
+    goal = make_objective(
+        "classification", config, classes=2, pipeline=paths.parser, cache=paths.cache
+    )
+    np.testing.assert_allclose(goal.targets(examples), np.stack(expected), atol=0.05)
+    loop.train(config, paths, resume=False, console=Console(file=io.StringIO()))
+    assert (paths.run / "vocab.txt").read_bytes() == (folder / "vocab.txt").read_bytes()
 
 
 def test_a_bundle_of_another_model_is_refused(tmp_path: Path) -> None:
