@@ -1,12 +1,11 @@
 """Text -> tokens, by spaCy's tokenizer: any Unicode, of any length. A token is also what the arc parser reads of it."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from itertools import accumulate, chain, islice
-from operator import add, itemgetter
+from itertools import chain, islice
+from operator import add
 from typing import Any, NamedTuple, Self
 
 from spacy.attrs import IDX, LENGTH, NORM, ORTH, PREFIX, SHAPE, SUFFIX
@@ -14,7 +13,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from heedful.text.forks import LockOwner
-from heedful.text.plain import LONGEST_KEPT, plain, unescape
+from heedful.text.plain import LONGEST_KEPT, Places, plain
 
 ATTRIBUTES = (NORM, PREFIX, SUFFIX, SHAPE)
 """What the vector of a token is made of. The norm comes first."""
@@ -109,11 +108,7 @@ class TextTokenizer(LockOwner):
         A chunk holds at least one token, so only the first `max_tokens` + 1 chunks are read. Typographic marks are
         read as plain ones, which stand in the same places, HTML entities as their characters.
         """
-        read = plain(text)
-        places: list[tuple[int, int]] = []
-        if "&" in read:
-            unescaped, places = unescape(read)
-            read = unescaped if places else read
+        read, places = plain(text)
         with self._lock:
             tokens = self._read(read, max_tokens)
         if read != text:
@@ -154,20 +149,10 @@ class TextTokenizer(LockOwner):
         return chunk
 
 
-def _restore(tokens: Tokens, read: str, places: Sequence[tuple[int, int]], text: str) -> None:
-    """Give the tokens that were read their forms and spans in the text: HTML entities are longer there.
-
-    `places` as `unescape` gives them.
-    """
-    longer = [0, *accumulate(length - 1 for _, length in places)]  # than the character
-
-    def moved(offsets: Sequence[int]) -> tuple[int, ...]:
-        return tuple(
-            offset + longer[bisect_left(places, offset, key=itemgetter(0))] for offset in offsets
-        )
-
-    starts, stops = map(moved, tokens.spans or adjoining(read, tokens.forms))
-    tokens.spans = starts, stops
+def _restore(tokens: Tokens, read: str, places: Places, text: str) -> None:
+    """Give the tokens that were read their forms and spans in the text as it was typed."""
+    starts, stops = tokens.spans or adjoining(read, tokens.forms)
+    tokens.spans = starts, stops = places.starts(starts), places.stops(stops)
     tokens.forms = tuple([text[start:stop] for start, stop in zip(starts, stops, strict=True)])
 
 
