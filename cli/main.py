@@ -13,8 +13,7 @@ GROUPS = {
     "Use": {
         "serve": "Serve bundles over HTTP.",
         "embed": "Texts of a file to vectors.",
-        "classify": "Label the rows of Parquet files, on a Ray cluster.",
-        "nli": "Label the pairs of Parquet files, on a Ray cluster.",
+        "predict": "The label and the score of each row of a file.",
         "explain": "What a model attends to in a text, as an HTML page.",
     },
     "Make": {

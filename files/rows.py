@@ -3,8 +3,9 @@
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import chain
 from typing import Any, Literal, Protocol
 
@@ -32,6 +33,13 @@ def separator_of(header: str, wanted: Sequence[str]) -> str:
     return max(SEPARATOR_NAMES, key=header.count)  # the first of equal ones: the comma
 
 
+def similar(name: str, names: Iterable[str]) -> str:
+    """A question about the name that was meant, `; did you mean 'Message'?`; "" where none is like it."""
+    folded = {one.casefold().strip(): one for one in names}
+    close = get_close_matches(name.casefold().strip(), folded, 1)
+    return f"; did you mean {folded[close[0]]!r}?" if close else ""
+
+
 @dataclass(slots=True)
 class Rows:
     """The values of `columns` in each row of an open file; of plain text a row is a line.
@@ -57,6 +65,10 @@ class Rows:
     """Between the cells of a table; "" is the format's."""
     header: bool = True
     """Whether the first row names the columns; otherwise they are 1, 2, .. """
+    whole: bool = False
+    """Whether `record` is kept, for which the names of a table's columns must differ."""
+    record: dict[str, Any] = field(default_factory=dict, init=False)
+    """All that the row holds which was yielded last, by column."""
     bytes: int = field(default=0, init=False)
     """Read so far."""
 
@@ -67,8 +79,10 @@ class Rows:
             if values is None:
                 blank.append(line)
                 continue
+            record, self.record = self.record, {}
             yield from ((number, [""] * len(self.columns)) for number in blank)
             blank.clear()
+            self.record = record
             yield line, values
 
     def wrong(self, line: int, reason: str) -> Exception:
@@ -95,6 +109,7 @@ class Rows:
     def _plain(self) -> Iterator[tuple[int, list[str] | None]]:
         for number, line in self._lines():
             text = line.rstrip("\r\n")
+            self._keep({self.columns[0]: text})
             yield number, [text] if text else None
 
     def _json_lines(self) -> Iterator[tuple[int, list[str] | None]]:
@@ -109,12 +124,14 @@ class Rows:
                 raise self.wrong(number, reason) from error
             if not isinstance(record, dict):
                 raise self.wrong(number, "not a JSON object: write one object a line")
+            self._keep(record)
             yield number, [self._value(number, record, name) for name in self.columns]
 
     def _value(self, number: int, record: dict[str, Any], name: str) -> str:
         if name not in record:
             held = ", ".join(record) or "nothing"
-            raise self.wrong(number, f"no {name!r}: the object holds {held}{self._remedy()}")
+            reason = f"no {name!r}: the object holds {held}{similar(name, record)}"
+            raise self.wrong(number, reason + self._remedy())
         value = record[name]
         if not isinstance(value, str | int if self.integers else str) and value is not None:
             wanted = "a string or an integer" if self.integers else "a string"
@@ -137,11 +154,12 @@ class Rows:
         if not self.header:
             records = chain([first], records)
             header = [str(number) for number in range(1, len(header) + 1)]
-        for name in self.columns:
+        for name in [*self.columns, *(header if self.whole else [])]:
             if header.count(name) != 1:
                 fault = "two columns" if name in header else "no column"
-                reason = f"{fault} {name!r}: the header names {', '.join(header)}{self._remedy()}"
-                raise self.wrong(1, reason)
+                guess = "" if name in header else similar(name, header)
+                reason = f"{fault} {name!r}: the header names {', '.join(header)}{guess}"
+                raise self.wrong(1, reason + self._remedy())
         places = [header.index(name) for name in self.columns]
         for line, record in records:
             if len(record) not in (0, len(header)):
@@ -150,6 +168,7 @@ class Rows:
                     f'{len(record)} cells where the header has {len(header)}: put "quotes" around '
                     f"a text that holds a {SEPARATOR_NAMES.get(separator, separator)}",
                 )
+            self._keep(dict(zip(header, record, strict=False)))
             yield line, [record[place] for place in places] if record else None
 
     def _records(self, separator: str) -> Iterator[Line]:
@@ -164,6 +183,10 @@ class Rows:
                 return
             except csv.Error as error:
                 raise self.wrong(line, _malformed(str(error))) from error
+
+    def _keep(self, record: dict[str, Any]) -> None:
+        if self.whole:
+            self.record = record
 
     def _remedy(self) -> str:
         return f"; set {self.option}" if self.option else ""

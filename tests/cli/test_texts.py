@@ -83,7 +83,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
         (
             "jsonl",
             b'{"body": "a", "n": 1}\n',
-            "corpus:1: no 'text': .* body, n; set --text-column or --id-column",
+            "corpus:1: no 'text': .* body, n; set --text-column",
         ),
         ("jsonl", b'{"text": 7}\n', "corpus:1: 'text' must be a string"),
         ("jsonl", b'{"text": "a"}\n{"text": ""}\n', "corpus:2: the text is blank"),
