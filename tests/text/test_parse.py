@@ -115,14 +115,14 @@ def test_only_so_many_chunks_are_kept(
 ) -> None:
     monkeypatch.setattr("heedful.text.tokenize.KEPT_CHUNKS", 4)
     parser = Parser.load(pipeline.folder)
-    split = parser.tokenizer._tokenize
+    split = parser.tokenizer.rules
     asked: list[str] = []
 
     def tokenize(chunk: str) -> Doc:
         asked.append(chunk)
         return split(chunk)
 
-    monkeypatch.setattr(parser.tokenizer, "_tokenize", tokenize)
+    monkeypatch.setattr(parser.tokenizer, "rules", tokenize)
     long = "x" * 25
     texts = ("a b c", "d e f a", f"{long} b", "a b c", long, "g h", "c d")
     for text in texts:
