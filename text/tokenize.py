@@ -4,7 +4,6 @@ It reads a text as `text.plain` spells it, by the rules of a spaCy tokenizer, an
 """
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -110,7 +109,7 @@ class TextTokenizer(LockOwner):
 
     def __call__(self, text: str) -> Doc:
         """The text, character for character. What `tokenize` passes over is a token of the part of speech GAP."""
-        tokens = self.tokenize(text, sys.maxsize)
+        tokens = self.tokenize(text, len(text))
         pieces: list[str] = []
         spaces: list[bool] = []
         words: list[int] = []
@@ -192,7 +191,7 @@ class TextTokenizer(LockOwner):
             chunks = [recent(spelling) or self._chunk(spelling) for spelling in texts]
             return Tokens.of(chunks, max_tokens)
         chunks, starts, cut = [], [], False
-        for match in islice(_CHUNK.finditer(text), min(max_tokens, sys.maxsize - 1) + 1):
+        for match in islice(_CHUNK.finditer(text), max_tokens + 1):
             chunk = self._chunk(match[0][:MAX_CHUNK])
             chunks.append(chunk)
             starts += [match.start() + start for start in chunk.starts]
