@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from heedful.cli.errors import CommandError
 from heedful.cli.placement import Place
-from heedful.cli.texts import Row
+from heedful.cli.texts import Columns, Row
 from heedful.library.model import Model, Question
 from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.card import Card
@@ -19,22 +19,55 @@ from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 from heedful.text.arrays import Doubles
 
-PAIRS = ("nli", "relatedness")
-"""Kinds of models that read two texts a row."""
+PAIR = ("premise", "hypothesis")
+"""The columns of a pair where none are named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A model's name or folder, the labels of one that was trained on none, and whether rows are pairs."""
+    """A model's name or folder, labels for one that was trained on none, and the columns of pairs if they are named."""
 
     model: str | None = None
     labels: tuple[str, ...] = ()
-    pairs: bool = False
+    pair: tuple[str, str] | None = None
+
+    @classmethod
+    def of(
+        cls, model: str | None, labels: str, premise: str | None, hypothesis: str | None
+    ) -> "Asked":
+        """From the options as they are typed."""
+        given = tuple(label.strip() for label in labels.split(",") if label.strip())
+        pair = (premise or PAIR[0], hypothesis or PAIR[1]) if premise or hypothesis else None
+        return cls(model, given, pair)
 
     @property
     def task(self) -> Task:
         """That for which the service has a model where none is named."""
-        return "embed" if self.labels else "nli" if self.pairs else "classify"
+        return "embed" if self.labels else "nli" if self.pair else "classify"
+
+    def columns(
+        self, place: Place, text: str, *, labels: str | None = None, whole: bool = False
+    ) -> Columns:
+        """Those that the model reads, by its card. Raises CommandError where it has no labels or reads other rows."""
+        if self.labels and self.pair:
+            raise CommandError("--labels are for one text a row: leave out the columns of a pair")
+        card = read_card(place.folder(self.model, self.task))
+        if self.labels and card.kind not in ("embedding", "nli"):
+            raise CommandError(
+                f"--labels: {card.name} has its own, {', '.join(card.labels[:10])}: leave --labels or --model out"
+            )
+        if card.kind == "embedding" and not self.labels:
+            raise CommandError(
+                f"{card.name} has no labels: give yours with --labels a,b,c, or name a classifier "
+                "(`heedful list` has them)"
+            )
+        of_pairs = card.kind in ("nli", "relatedness") and not self.labels
+        if self.pair and not of_pairs:
+            raise CommandError(
+                f"{card.name} reads one text a row: name its column with --text-column"
+            )
+        first, second = (self.pair or PAIR) if of_pairs else (text, None)
+        return Columns(first, labels, second, whole, "--label-column")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,25 +136,6 @@ class Answerer:
         method: Any = "relatedness" if kind == "relatedness" else "classify"
         answer = self.model.answer(Question(task, method, {"truncate": truncate}), inputs)
         return np.asarray(answer, np.float64).reshape(len(inputs), -1)
-
-
-def asked_card(asked: Asked, place: Place) -> Card:
-    """The card of the model that answers. Raises CommandError where it has no labels or reads other rows."""
-    if asked.labels and asked.pairs:
-        raise CommandError("--labels are for one text a row: leave out the columns of a pair")
-    card = read_card(place.folder(asked.model, asked.task))
-    if asked.labels and card.kind not in ("embedding", "nli"):
-        raise CommandError(
-            f"--labels: {card.name} has its own, {', '.join(card.labels[:10])}: leave --labels or --model out"
-        )
-    if card.kind == "embedding" and not asked.labels:
-        raise CommandError(
-            f"{card.name} has no labels: give yours with --labels a,b,c, or name a classifier "
-            "(`heedful list` has them)"
-        )
-    if asked.pairs and card.kind not in PAIRS:
-        raise CommandError(f"{card.name} reads one text a row: name its column with --text-column")
-    return card
 
 
 @contextmanager

@@ -28,7 +28,7 @@ GROUPS = {
         "pull": "A bundle from the Hugging Face hub.",
     },
     "Check": {
-        "evaluate": "Score a model on a dataset.",
+        "evaluate": "Score a model on your labelled file, or on a dataset.",
         "selftest": "Whether a model still gives the vectors of its export.",
     },
 }

@@ -97,6 +97,10 @@ PremiseColumn = Annotated[
 HypothesisColumn = Annotated[
     str | None, typer.Option(help="Column of a pair's hypothesis; default hypothesis.")
 ]
+Labels = Annotated[
+    str,
+    typer.Option(help="Labels of yours, with commas between, which no model was trained on."),
+]
 Truncate = Annotated[bool, typer.Option(help="Cut texts that are longer than the model reads.")]
 Resume = Annotated[bool, typer.Option(help="Continue what an interrupted run left.")]
 RunsOn = Annotated[

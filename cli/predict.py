@@ -10,11 +10,11 @@ import typer
 from rich.console import Console
 
 from heedful.cli import options
-from heedful.cli.answers import PAIRS, Answerer, Asked, answering, asked_card
+from heedful.cli.answers import Answerer, Asked, answering
 from heedful.cli.placement import Place, cluster_of
 from heedful.cli.row_files import SUFFIXES, Answered, write_rows
 from heedful.cli.row_progress import RowProgress
-from heedful.cli.texts import Columns, Dialect, Source, Texts, chunks
+from heedful.cli.texts import Dialect, Source, Texts, chunks
 from heedful.cli.vectors import check_free
 from heedful.library.tables import TableTask
 
@@ -28,17 +28,13 @@ Rows = Annotated[
         help="The rows with their answers: .csv, .tsv or .jsonl, each maybe with .gz, or .parquet; - is stdout."
     ),
 ]
-Labels = Annotated[
-    str,
-    typer.Option(help="Labels of yours, with commas between, which no model was trained on."),
-]
 
 
 def command(
     file: options.TextsFile,
     out: Rows,
     model: options.Name = None,
-    labels: Labels = "",
+    labels: options.Labels = "",
     text_column: options.TextColumn = "text",
     premise_column: options.PremiseColumn = None,
     hypothesis_column: options.HypothesisColumn = None,
@@ -64,9 +60,7 @@ def command(
     """
     console = Console(stderr=True, soft_wrap=True)
     place = Place(models, parser, device)
-    given = tuple(label.strip() for label in labels.split(",") if label.strip())
-    pairs = (premise_column or "premise", hypothesis_column or "hypothesis")
-    asked = Asked(model, given, bool(premise_column or hypothesis_column))
+    asked = Asked.of(model, labels, premise_column, hypothesis_column)
     without_ray = {
         "--labels": labels,
         "--format": format,
@@ -77,17 +71,15 @@ def command(
     if cluster := cluster_of(ray, actors, rows_per_file, without_ray, with_ray):
         from heedful.cli.ray_run import Job, run  # needs pyarrow
 
-        task: TableTask = "nli" if asked.pairs else "classify"
-        names = pairs if asked.pairs else (text_column,)
+        task: TableTask = "nli" if asked.pair else "classify"
+        names = asked.pair or (text_column,)
         job = Job(task, file, out, names, id_column, model, {"truncate": True}, place)
         run(job, cluster, resume=resume, console=console)
         return
     target = Path(out)
     check_free(target, SUFFIXES)
-    of_pairs = asked_card(asked, place).kind in PAIRS and not given
-    first, second = pairs if of_pairs else (text_column, None)
-    wanted = Columns(first, second=second, whole=True)
-    source = Source(file, format, wanted, Dialect(encoding, delimiter))
+    columns = asked.columns(place, text_column, whole=True)
+    source = Source(file, format, columns, Dialect(encoding, delimiter))
     with (
         source.open(blank=True) as texts,
         answering(asked, place) as answerer,

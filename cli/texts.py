@@ -48,6 +48,8 @@ class Columns:
     id: str | None = None
     second: str | None = None
     whole: bool = False
+    id_option: str = "--id-column"
+    """The command line's, for messages."""
 
     @property
     def names(self) -> list[str]:
@@ -132,11 +134,9 @@ class Texts:
         """pyarrow's, of a parquet file; known while the rows are read."""
         self._file, self._format, self._blank = file, format, blank
         self._columns, self._names = columns, columns.names
-        self._option = "--text-column or --id-column"
-        if columns.second:
-            self._option = "--premise-column and --hypothesis-column"
-        elif not columns.id:
-            self._option = "--text-column"
+        pair = ["--premise-column", "--hypothesis-column"]
+        options = pair if columns.second else ["--text-column"]
+        self._option = " or ".join([*options, *([columns.id_option] if columns.id else [])])
         if format == "txt" and columns.id:
             raise CommandError(f"--id-column: {name} is plain text, which has no fields")
         if dialect.encoding and format == "parquet":
