@@ -79,7 +79,8 @@ def _print(found: dict[str, Any], known: int, console: Console) -> None:
     say(f"{found['file']}: {found['rows']} rows{left_out}; {found['model']} {found['version']}")
     say(
         f"accuracy {found['accuracy']:.3f} ({found['low']:.3f} to {found['high']:.3f}), "
-        f"macro-F1 {found['macro_f1']:.3f}, log loss {found['log_loss']:.3f}, calibration error {found['calibration_error']:.3f}"
+        f"macro-F1 {found['macro_f1']:.3f}, log loss {found['log_loss']:.3f}, "
+        f"calibration error {found['calibration_error']:.3f}"
     )
     if found["answered"] < found["rows"]:
         said = f"it answers {found['answered']} of {found['rows']} rows"
