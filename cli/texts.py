@@ -1,6 +1,5 @@
 """Read texts one at a time, with their line numbers: JSON lines, CSV, TSV, plain text or parquet, gzipped or not."""
 
-import codecs
 import gzip
 import os
 import stat
@@ -14,12 +13,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast, get_args
 
 from heedful.cli.errors import CommandError
-from heedful.files.rows import MAX_LINE, SEPARATORS, Line, Rows, separator_of, similar
+from heedful.files.rows import SEPARATORS, Rows, similar
+from heedful.files.tabs import Line
+from heedful.text.invisible import is_blank
 
 Format = Literal["jsonl", "csv", "tsv", "txt", "parquet"]
 GZIPPED, GZIP_MAGIC = ".gz", b"\x1f\x8b"
 KNOWN = "cp1252 is Excel's on Windows, utf-16 that of its Unicode text"
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 BATCH = 512
 """Rows of a parquet file that are read at once."""
 CHUNK, CHUNK_CHARACTERS = 512, 4 * 1024 * 1024
@@ -87,23 +87,15 @@ class Source:
 
 
 class _Lines:
-    """The lines of a file in UTF-8. The first one can be looked at before it is read."""
+    """The lines of a file in UTF-8."""
 
     def __init__(self, file: BinaryIO, encoding: str) -> None:
         """Raises LookupError for an unknown encoding."""
         self._file = file
         self._text = TextIOWrapper(file, encoding, newline="\n") if encoding else None
-        self._held: bytes | None = None
-
-    def first(self) -> bytes:
-        self._held = self.readline(MAX_LINE + 1)
-        return self._held
 
     def readline(self, size: int) -> bytes:
         """Raises UnicodeDecodeError where the file has another encoding."""
-        if self._held is not None:
-            held, self._held = self._held, None
-            return held
         return self._text.readline(size).encode() if self._text else self._file.readline(size)
 
 
@@ -180,10 +172,10 @@ class Texts:
 
     def __iter__(self) -> Iterator[Row]:
         try:
-            lines = self._parquet() if self._format == "parquet" else self._plain()
+            lines = self._parquet() if self._format == "parquet" else iter(self._rows)
             for line, values in lines:
                 text = values[0]
-                if not self._blank and (not text or text.isspace()):
+                if not self._blank and is_blank(text):
                     raise self.wrong(
                         line,
                         "the text is blank: remove the line, give it a text, or set --on-error skip",
@@ -198,14 +190,6 @@ class Texts:
         except UnicodeError as error:
             said = f"--encoding {self._dialect.encoding} does not fit {self.name}: {error}; {KNOWN}"
             raise CommandError(said) from error
-
-    def _plain(self) -> Iterator[Line]:
-        first = self._lines.first()
-        if not self._dialect.encoding and first.startswith(UTF_16):
-            raise CommandError(f"{self.name} is UTF-16: set --encoding utf-16")
-        if self._format == "csv" and not self._dialect.delimiter:
-            self._rows.separator = separator_of(first.decode("utf-8-sig", "replace"), self._names)
-        return iter(self._rows)
 
     def _parquet(self) -> Iterator[Line]:
         import pyarrow

@@ -45,3 +45,8 @@ BEGINNINGS = rf"\x1b\x9b{_GONE}{_PICTURES}\U0001f1e6-\U0001f1ff"
 def without_invisible(text: str) -> str:
     """The text as it is seen."""
     return text if text.isascii() and text.isprintable() else INVISIBLE.sub("", text)
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of it is seen."""
+    return not text or text.isspace() or not without_invisible(text).strip()
