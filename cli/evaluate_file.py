@@ -14,7 +14,9 @@ from heedful.cli.errors import CommandError
 from heedful.cli.placement import Place
 from heedful.cli.scores import Scores
 from heedful.cli.texts import Source, Texts, chunks
+from heedful.files.labels import spelled
 from heedful.files.rows import similar
+from heedful.text.invisible import is_blank
 
 MOST_CLASSES = 10
 """Above, the confusion table is a list of the most frequent confusions."""
@@ -46,17 +48,17 @@ def evaluate_file(source: Source, asked: Asked, place: Place, *, as_json: bool) 
 
 def _scores(answerer: Answerer, texts: Texts) -> tuple[Scores, int]:
     """Of the rows with text and label, and how many lack one. Raises CommandError where no label is the model's."""
-    numbers = {label: number for number, label in enumerate(answerer.labels)}
+    numbers = {spelled(label): number for number, label in enumerate(answerer.labels)}
     labels, answers, answered, left_out = [], [], [], 0
     for chunk in chunks(iter(texts)):
-        rows = [row for row in chunk if all(one.strip() for one in (*row.texts, row.id or ""))]
+        rows = [row for row in chunk if not any(map(is_blank, (*row.texts, row.id or "")))]
         left_out += len(chunk) - len(rows)
         if not rows:
             continue
         found, _ = answerer.scores(rows, texts.name)
         answers.append(found)
         answered += [label is not None for label in answerer.predicted(found)]
-        labels += [numbers.setdefault((row.id or "").strip(), len(numbers)) for row in rows]
+        labels += [numbers.setdefault(spelled(row.id or ""), len(numbers)) for row in rows]
     if not set(labels) & set(range(len(answerer.labels))):
         other = list(numbers)[len(answerer.labels) :]
         guess = similar(other[0], answerer.labels) if other else ""

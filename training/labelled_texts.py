@@ -1,7 +1,6 @@
 """A user's labelled texts: a table, JSON lines or a folder, validated before training starts."""
 
 import gzip
-import re
 import unicodedata
 import zlib
 from collections import Counter
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
+from heedful.files.labels import spelled
 from heedful.files.rows import SEPARATORS, Format, Rows
 from heedful.files.tabs import Line
 from heedful.text.invisible import is_blank, without_invisible
@@ -27,7 +27,6 @@ cell, and a word like "None" or "n/a" is a text."""
 INSTEAD_OF_LIST = "; several labels are one string: set --multi-label to what separates them"
 OTHER_ENCODING = ", or set --encoding cp1252, Excel's on Windows"
 GZIPPED = ".gz"
-WHOLE = re.compile(r"-?[0-9]+\.0")
 MAX_NAMED = 5
 """Line numbers listed in one message."""
 
@@ -124,11 +123,7 @@ def _labels(cell: str, separator: str) -> str:
 
 
 def _label(cell: str) -> str:
-    """Without blanks around it. Excel writes TRUE, pandas True and JSON true for the same, and pandas 1.0 for 1."""
-    label = "" if is_blank(cell) else cell.strip()
-    if label.lower() in ("true", "false"):
-        return label.lower()
-    return label.removesuffix(".0") if WHOLE.fullmatch(label) else label
+    return "" if is_blank(cell) else spelled(cell)
 
 
 def _folder(path: Path, reading: Reading) -> Iterable[Line]:
