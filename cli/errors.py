@@ -42,8 +42,6 @@ TRAIN_EXTRA = frozenset(
 """Import names of what the `train` extra installs."""
 OTHER_EXTRAS = {"pyarrow": "parquet", "huggingface_hub": "hub", "ray": "ray"}
 """Import names of what the smaller extras install -> their names."""
-ON_RAY = frozenset({"classify", "nli", "--ray"})
-"""Commands, and an option, that need the extra `ray`; it installs pyarrow too."""
 
 
 def describe(error: Exception) -> str:
@@ -72,7 +70,7 @@ def missing_extra(error: ModuleNotFoundError, *arguments: str) -> str | None:
     if module in TRAIN_EXTRA:
         return f"heedful {arguments[0]} needs the training extra: make dev, or pip install 'heedful[train]'"
     if module in OTHER_EXTRAS:
-        on_ray = not ON_RAY.isdisjoint(one.partition("=")[0] for one in arguments)
+        on_ray = any(one.partition("=")[0] == "--ray" for one in arguments)
         extra = "ray" if module == "pyarrow" and on_ray else OTHER_EXTRAS[module]
         return f"this needs the extra {extra}: make dev, or pip install 'heedful[{extra}]'"
     return None

@@ -1,28 +1,39 @@
-"""evaluate: the scores of one model on one split."""
+"""evaluate: how well a model does on a user's own file, on a task of the papers, or on the suite of its kind."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from heedful.cli import suite
-from heedful.cli.local_model import LocalModel, open_model
-from heedful.cli.options import DATA, URL, Data, FolderParser, Url
-from heedful.training import tasks
-from heedful.training.errors import ConfigError
-from heedful.training.evaluate import label_mismatch_warnings, measure, record_score
-from heedful.training.restore import read_record, require
-from heedful.training.tasks.base import Task
+from heedful.cli import options
+from heedful.cli.errors import CommandError
+from heedful.cli.texts import Dialect, Source
 
 
 def command(
     model: Annotated[
         str,
-        typer.Argument(help="Name of a served bundle, such as ms-san-sst2, or a bundle's folder."),
+        typer.Argument(
+            metavar="FILE|MODEL",
+            help="A labelled file, with --model; or a served bundle's name, or a bundle's folder.",
+        ),
     ],
     task: Annotated[
-        str, typer.Argument(help="Task to score it on, such as sst2; none with --suite.")
+        str, typer.Argument(help="Task to score a bundle on, such as sst2; none with --suite.")
     ] = "",
+    of_model: Annotated[
+        str | None, typer.Option("--model", help="For a file: the bundle's name or folder.")
+    ] = None,
+    label_column: Annotated[str, typer.Option(help="For a file: column of the labels.")] = "label",
+    text_column: options.TextColumn = "text",
+    premise_column: options.PremiseColumn = None,
+    hypothesis_column: options.HypothesisColumn = None,
+    labels: options.Labels = "",
+    format: options.TextsFormat = None,
+    encoding: options.Encoding = "",
+    delimiter: options.Delimiter = "",
+    as_json: Annotated[bool, typer.Option("--json", help="For a file: JSON, not tables.")] = False,
+    models: options.Models = options.MODELS,
     split: Annotated[Literal["dev", "test"], typer.Option(help="Which split.")] = "dev",
     run: Annotated[
         Path | None,
@@ -41,62 +52,51 @@ def command(
     results: Annotated[
         Path | None, typer.Option(help="With --suite: record the scores in this folder.")
     ] = None,
-    url: Url = URL,
-    parser: FolderParser = None,
-    data: Data = DATA,
+    url: options.Url = options.URL,
+    parser: options.FolderParser = None,
+    data: options.Data = options.DATA,
 ) -> None:
-    """Score a model on a task's split: one of a running service, or a bundle's folder.
+    """Score a model on your own labelled file, or on a task's split.
 
-    Examples: heedful evaluate bundles/ms-san-sst2 sst2 --split test
+    Examples: heedful evaluate mails.csv --model bundles/mails --text-column body --label-column topic
+
+    heedful evaluate bundles/ms-san-sst2 sst2 --split test
 
     heedful evaluate bundles/ms-san-embed --suite
     """
+    if of_model is not None:
+        from heedful.cli.answers import Asked
+        from heedful.cli.evaluate_file import evaluate_file
+        from heedful.cli.placement import Place
+
+        if task or run or whole_suite:
+            raise CommandError("--model scores a file: leave out the task, --run and --suite")
+        asked = Asked.of(of_model, labels, premise_column, hypothesis_column)
+        place = Place(models, parser)
+        columns = asked.columns(place, text_column, labels=label_column)
+        evaluate_file(
+            Source(model, format, columns, Dialect(encoding, delimiter)),
+            asked,
+            place,
+            as_json=as_json,
+        )
+        return
     if whole_suite:
+        from heedful.cli import suite
+
         if task or run:
-            raise ConfigError("--suite scores a bundle on all sets: leave out the task and --run")
+            raise CommandError("--suite scores a bundle on all sets: leave out the task and --run")
         for line in suite.record(model, results, split=split, rows=rows, data=data, parser=parser):
             typer.echo(line)
         return
     for option, value in (("--rows", rows), ("--results", results)):
         if value is not None:
-            raise ConfigError(f"{option} is for --suite: a task's split is scored whole")
+            raise CommandError(f"{option} is for --suite: a task's split is scored whole")
     if not task:
-        raise typer.BadParameter("name a task, such as sst2, or take --suite", param_hint="TASK")
-    if run:
-        require(run)
-    with open_model(model, url=url, parser=parser) as predictor:
-        chosen = tasks.get(task)
-        if run:
-            _require_task(run, chosen)
-            if isinstance(predictor, LocalModel):
-                _require_same(run, predictor)
-        scores = measure(chosen, split, data, predictor)
-        for one in label_mismatch_warnings(chosen, predictor.labels(chosen)):
-            typer.echo(f"{model} on {task}: {one}", err=True)
-    for score in scores:
-        if run:
-            record_score(score, run)
-        typer.echo(
-            f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} ({score.rows} rows)"
+        raise typer.BadParameter(
+            "name a task, such as sst2, or take --suite; for a file of yours add --model",
+            param_hint="TASK",
         )
+    from heedful.cli.evaluate_task import evaluate_task
 
-
-def _require_task(run: Path, task: Task) -> None:
-    """Raises ConfigError for a task of other labels, whose score could replace one of the run's own: SST-2 and SST-5
-    are one dataset."""
-    labels = read_record(run)["labels"]
-    if sorted(labels) != sorted(task.labels):
-        raise ConfigError(
-            f"--run: {run} has the labels {', '.join(labels) or 'none'}, {task.name} "
-            f"{', '.join(task.labels) or 'none'}: leave --run out, or score the run on its own task"
-        )
-
-
-def _require_same(run: Path, model: LocalModel) -> None:
-    """Raises ConfigError where the bundle was not exported from a run of these classes and this encoder."""
-    record, card = read_record(run), model.card
-    encoder = record["config"].get("encoder", {}).get("name")
-    if (encoder, record["labels"]) != (card.encoder.name, list(card.labels)):
-        raise ConfigError(
-            f"--run: {card.name} is no bundle of {run}: name the run that it was exported from"
-        )
+    evaluate_task(model, task, split=split, run=run, url=url, parser=parser, data=data)

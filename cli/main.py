@@ -13,8 +13,7 @@ GROUPS = {
     "Use": {
         "serve": "Serve bundles over HTTP.",
         "embed": "Texts of a file to vectors.",
-        "classify": "Label the rows of Parquet files, on a Ray cluster.",
-        "nli": "Label the pairs of Parquet files, on a Ray cluster.",
+        "predict": "The label and the score of each row of a file.",
         "explain": "What a model attends to in a text, as an HTML page.",
     },
     "Make": {
@@ -29,7 +28,7 @@ GROUPS = {
         "pull": "A bundle from the Hugging Face hub.",
     },
     "Check": {
-        "evaluate": "Score a model on a dataset.",
+        "evaluate": "Score a model on your labelled file, or on a dataset.",
         "selftest": "Whether a model still gives the vectors of its export.",
     },
 }

@@ -5,12 +5,9 @@ from typing import Annotated
 
 import typer
 
+from heedful.cli.texts import Format
 from heedful.runtime.bundles import shipped
-from heedful.runtime.bundles.bundle import read_card
-from heedful.runtime.bundles.card import CARD
 from heedful.runtime.engine.session import Device
-from heedful.runtime.errors import StartupError
-from heedful.runtime.model_registry import KINDS, Task, default_of
 from heedful.training import config
 from heedful.training.data_folder import DEFAULT, PAGE, VARIABLE
 
@@ -70,14 +67,39 @@ FolderParser = Annotated[
 ]
 URL = "http://127.0.0.1:8000"
 
-Table = Annotated[str, typer.Argument(help="Parquet file, or a folder of them.")]
-Out = Annotated[str, typer.Option(help="Folder to write Parquet files into.")]
-Id = Annotated[str, typer.Option(help="Column whose values are distinct; it is written.")]
 Name = Annotated[
     str | None,
     typer.Option(
-        help="A bundle's name, as `heedful list` has it; default: the one that the service takes."
+        help="A bundle's name, as `heedful list` has it, or folder; default: the one that the service takes."
     ),
+]
+TextsFile = Annotated[
+    str,
+    typer.Argument(
+        help="Texts: .jsonl, .csv, .tsv, .txt (one a line), each maybe with .gz, or .parquet; - is stdin."
+    ),
+]
+TextsFormat = Annotated[
+    Format | None, typer.Option(help="Format of the texts; default by the suffix, txt for stdin.")
+]
+TextColumn = Annotated[
+    str, typer.Option("--text-column", "--field", help="JSON field or column with the text.")
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id-column", "--id-field", help="Field or column that is written with each answer."
+    ),
+]
+PremiseColumn = Annotated[
+    str | None, typer.Option(help="Column of a pair's premise; default premise.")
+]
+HypothesisColumn = Annotated[
+    str | None, typer.Option(help="Column of a pair's hypothesis; default hypothesis.")
+]
+Labels = Annotated[
+    str,
+    typer.Option(help="Labels of yours, with commas between, which no model was trained on."),
 ]
 Truncate = Annotated[bool, typer.Option(help="Cut texts that are longer than the model reads.")]
 Resume = Annotated[bool, typer.Option(help="Continue what an interrupted run left.")]
@@ -85,30 +107,21 @@ RunsOn = Annotated[
     Device,
     typer.Option(envvar="HEEDFUL_DEVICE", help="Where models run; auto: a GPU if there is one."),
 ]
-RAY = typer.Option(
-    help="Ray cluster to run on: local (this machine's cores), auto (this machine's cluster) or host:port."
-)
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        help="Ray cluster to run on: local (this machine's cores), auto (this machine's cluster) or host:port."
+    ),
+]
 Actors = Annotated[
     int | None, typer.Option(min=1, help="Maximum of models, one core each; default all cores.")
 ]
 RowsPerFile = Annotated[
-    int, typer.Option(min=1, help="Rows that one model answers and writes at a time.")
+    int | None,
+    typer.Option(min=1, help="Rows that one model answers and writes at a time; default 10,000."),
 ]
-ROWS_PER_FILE = 10_000
 
 
 def parser_for(bundle: Path, named: str | None) -> str:
     """The pipeline `named`, else what `heedful.load` takes for this folder: the one beside it, or a shipped one."""
     return named or str(shipped.parser_of(bundle.resolve().parent))
-
-
-def default_name(models: str | Path, task: Task) -> str:
-    """The name of the bundle in `models` that does a task where none is named, as the service chooses.
-
-    Raises StartupError if there is none, BundleError.
-    """
-    folders = sorted(card.parent for card in Path(models).glob(f"*/{CARD}"))
-    chosen = default_of([read_card(folder) for folder in folders], KINDS[task])
-    if chosen is None:
-        raise StartupError(f"no bundle in {models} does {task}: name another folder of bundles")
-    return chosen.name

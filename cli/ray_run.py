@@ -4,7 +4,7 @@ import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,9 @@ from pyarrow import dataset, fs
 from rich.console import Console
 
 from heedful.cli.errors import CommandError
-from heedful.cli.options import ROWS_PER_FILE, default_name
+from heedful.cli.placement import Cluster, Place, default_name
 from heedful.library.tables import ANSWER_COLUMNS, OUTCOME, TableModel, TableTask
 from heedful.runtime.cores import usable_cores
-from heedful.runtime.engine.session import Device
 
 CONNECT_SECONDS = 10.0
 MADE_FROM, SUCCESS = "_made_from.json", "_SUCCESS"
@@ -34,16 +33,7 @@ class Job:
     id: str | None
     model: str | None = None
     keywords: Mapping[str, Any] = field(default_factory=dict)
-    models: Path = Path("bundles")
-    parser: str | None = None
-    device: Device = "auto"
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    address: str = "local"
-    actors: int | None = None
-    rows_per_file: int = ROWS_PER_FILE
+    place: Place = field(default_factory=lambda: Place(Path("bundles")))
 
 
 def run(job: Job, cluster: Cluster, *, resume: bool, console: Console) -> None:
@@ -90,7 +80,7 @@ def run(job: Job, cluster: Cluster, *, resume: bool, console: Console) -> None:
         batch_format="pyarrow",
         compute=ActorPoolStrategy(min_size=at_once, max_size=actors),
         num_cpus=1,
-        num_gpus=1 if job.device == "cuda" else None,
+        num_gpus=1 if job.place.device == "cuda" else None,
     )
     # Dictionaries of floats would add a third to the files.
     answers.write_parquet(job.out, partition_cols=[OUTCOME], use_dictionary=False)
@@ -101,16 +91,14 @@ def run(job: Job, cluster: Cluster, *, resume: bool, console: Console) -> None:
 
 def _constructor(job: Job) -> dict[str, Any]:
     """Keywords of TableModel, the same on every machine."""
-    models = job.models.resolve()
+    models = job.place.models.resolve()
     return {
         "task": job.task,
         "model": job.model or default_name(models, job.task),
         "texts": job.texts,
         "id": job.id,
         "keywords": job.keywords,
-        "models": models,
-        "parser": job.parser,
-        "device": job.device,
+        **asdict(replace(job.place, models=models)),
     }
 
 

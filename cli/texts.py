@@ -1,25 +1,30 @@
 """Read texts one at a time, with their line numbers: JSON lines, CSV, TSV, plain text or parquet, gzipped or not."""
 
-import codecs
 import gzip
+import os
+import stat
 import sys
 import zlib
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast, get_args
 
 from heedful.cli.errors import CommandError
-from heedful.files.rows import MAX_LINE, SEPARATORS, Line, Rows, separator_of
+from heedful.files.rows import SEPARATORS, Rows, similar
+from heedful.files.tabs import Line
+from heedful.text.invisible import is_blank
 
 Format = Literal["jsonl", "csv", "tsv", "txt", "parquet"]
 GZIPPED, GZIP_MAGIC = ".gz", b"\x1f\x8b"
 KNOWN = "cp1252 is Excel's on Windows, utf-16 that of its Unicode text"
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 BATCH = 512
 """Rows of a parquet file that are read at once."""
+CHUNK, CHUNK_CHARACTERS = 512, 4 * 1024 * 1024
+"""Maximum of texts that are answered at once. The same chunks give the same bits, so a resumed run gives
+the bytes of an uninterrupted one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +32,28 @@ class Row:
     text: str
     line: int  # of its first line, from 1; of parquet, the row
     id: str | None = None
+    second: str | None = None  # of a pair
+    record: Mapping[str, Any] = field(default_factory=dict)  # with `Columns.whole`
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,) if self.second is None else (self.text, self.second)
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The JSON fields or the columns to read."""
+    """The JSON fields or the columns to read, for pairs two; with `whole` all, into `Row.record`."""
 
     text: str = "text"
     id: str | None = None
+    second: str | None = None
+    whole: bool = False
+    id_option: str = "--id-column"
+    """The command line's, for messages."""
+
+    @property
+    def names(self) -> list[str]:
+        return [self.text, *filter(None, (self.second, self.id))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +64,38 @@ class Dialect:
     delimiter: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of texts; "-" is stdin."""
+
+    file: str
+    given_format: Format | None = None
+    columns: Columns = field(default_factory=Columns)
+    dialect: Dialect = field(default_factory=Dialect)
+
+    @property
+    def format(self) -> Format:
+        """Raises CommandError where the suffix tells none."""
+        return self.given_format or format_of(self.file)
+
+    @contextmanager
+    def open(self, *, blank: bool) -> Iterator["Texts"]:
+        """`blank` texts are rows too; else they are errors. Raises CommandError."""
+        name = "stdin" if self.file == "-" else self.file
+        with open_texts(self.file) as file:
+            yield Texts(file, name, self.format, self.columns, self.dialect, blank=blank)
+
+
 class _Lines:
-    """The lines of a file in UTF-8. The first one can be looked at before it is read."""
+    """The lines of a file in UTF-8."""
 
     def __init__(self, file: BinaryIO, encoding: str) -> None:
         """Raises LookupError for an unknown encoding."""
         self._file = file
         self._text = TextIOWrapper(file, encoding, newline="\n") if encoding else None
-        self._held: bytes | None = None
-
-    def first(self) -> bytes:
-        self._held = self.readline(MAX_LINE + 1)
-        return self._held
 
     def readline(self, size: int) -> bytes:
         """Raises UnicodeDecodeError where the file has another encoding."""
-        if self._held is not None:
-            held, self._held = self._held, None
-            return held
         return self._text.readline(size).encode() if self._text else self._file.readline(size)
 
 
@@ -89,8 +122,13 @@ class Texts:
         self.name = name
         self.integer_ids: Any = None
         """pyarrow's type of the ids, where they are integers of parquet; known while the rows are read."""
+        self.schema: Any = None
+        """pyarrow's, of a parquet file; known while the rows are read."""
         self._file, self._format, self._blank = file, format, blank
-        self._names = [columns.text, *([columns.id] if columns.id else [])]
+        self._columns, self._names = columns, columns.names
+        pair = ["--premise-column", "--hypothesis-column"]
+        options = pair if columns.second else ["--text-column"]
+        self._option = " or ".join([*options, *([columns.id_option] if columns.id else [])])
         if format == "txt" and columns.id:
             raise CommandError(f"--id-column: {name} is plain text, which has no fields")
         if dialect.encoding and format == "parquet":
@@ -112,11 +150,20 @@ class Texts:
             self._names,
             CommandError,
             integers=bool(columns.id),
-            option="--text-column or --id-column",
+            option=self._option,
+            whole=columns.whole,
             other_encoding="" if dialect.encoding else f", or set --encoding: {KNOWN}",
             separator=dialect.delimiter,
         )
         self.wrong = self._rows.wrong
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of a regular UTF-8 file that is read as it is; None for a pipe, a gzip file, another encoding."""
+        status = os.fstat(self._file.fileno())
+        # Bytes are counted in UTF-8: of another encoding they do not add up to the file's size.
+        plain = stat.S_ISREG(status.st_mode) and not hasattr(self._file, "mtime")  # gzip's has one
+        return status.st_size if plain and not self._dialect.encoding else None
 
     @property
     def bytes(self) -> int:
@@ -125,14 +172,17 @@ class Texts:
 
     def __iter__(self) -> Iterator[Row]:
         try:
-            lines = self._parquet() if self._format == "parquet" else self._plain()
-            for line, (text, *ids) in lines:
-                if not self._blank and (not text or text.isspace()):
+            lines = self._parquet() if self._format == "parquet" else iter(self._rows)
+            for line, values in lines:
+                text = values[0]
+                if not self._blank and is_blank(text):
                     raise self.wrong(
                         line,
                         "the text is blank: remove the line, give it a text, or set --on-error skip",
                     )
-                yield Row(text, line, *ids)
+                second = values[1] if self._columns.second else None
+                id = values[-1] if self._columns.id else None
+                yield Row(text, line, id, second, self._rows.record)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise CommandError(
                 f"{self.name} is no whole gzip file ({error}): copy it again"
@@ -140,14 +190,6 @@ class Texts:
         except UnicodeError as error:
             said = f"--encoding {self._dialect.encoding} does not fit {self.name}: {error}; {KNOWN}"
             raise CommandError(said) from error
-
-    def _plain(self) -> Iterator[Line]:
-        first = self._lines.first()
-        if not self._dialect.encoding and first.startswith(UTF_16):
-            raise CommandError(f"{self.name} is UTF-16: set --encoding utf-16")
-        if self._format == "csv" and not self._dialect.delimiter:
-            self._rows.separator = separator_of(first.decode("utf-8-sig", "replace"), self._names)
-        return iter(self._rows)
 
     def _parquet(self) -> Iterator[Line]:
         import pyarrow
@@ -157,24 +199,34 @@ class Texts:
             table = parquet.ParquetFile(self._file)
         except pyarrow.ArrowInvalid as error:
             raise CommandError(f"{self.name} is no parquet file: {error}") from error
-        held = table.schema_arrow.names
+        self.schema = table.schema_arrow
+        held = self.schema.names
         for name in self._names:
             if name not in held:
-                reason = f"no column {name!r}: it holds {', '.join(held)}"
-                raise CommandError(f"{self.name}: {reason}; set --text-column or --id-column")
-        if len(self._names) > 1:
-            ids = table.schema_arrow.field(self._names[1]).type
+                reason = f"no column {name!r}: it holds {', '.join(held)}{similar(name, held)}"
+                raise CommandError(f"{self.name}: {reason}; set {self._option}")
+        if self._columns.id:
+            ids = self.schema.field(self._columns.id).type
             self.integer_ids = ids if pyarrow.types.is_integer(ids) else None
+        wanted = held if self._columns.whole else self._names
+        texts = self._names[: 2 if self._columns.second else 1]
         row = 0
-        for batch in table.iter_batches(BATCH, columns=self._names):
-            for values in zip(*(batch[name].to_pylist() for name in self._names), strict=True):
+        for batch in table.iter_batches(BATCH, columns=wanted):
+            for record in batch.to_pylist():
                 row += 1
-                if not isinstance(values[0], str | None):
-                    raise self.wrong(row, f"{self._names[0]!r} must be a string")
-                # They would become Python's spelling of them, such as "b'17'".
-                if isinstance(values[-1], bytes | list | dict):
-                    raise self.wrong(row, f"{self._names[-1]!r} must be a string or a number")
-                yield row, ["" if value is None else str(value) for value in values]
+                for name in self._names:
+                    value = record[name]
+                    if name in texts and not isinstance(value, str | None):
+                        raise self.wrong(row, f"{name!r} must be a string")
+                    # They would become Python's spelling of them, such as "b'17'".
+                    if isinstance(value, bytes | list | dict):
+                        raise self.wrong(row, f"{name!r} must be a string or a number")
+                if self._columns.whole:
+                    self._rows.record = record
+                yield (
+                    row,
+                    ["" if record[name] is None else str(record[name]) for name in self._names],
+                )
 
 
 def format_of(file: str) -> Format:
@@ -204,3 +256,17 @@ def open_texts(source: str) -> AbstractContextManager[BinaryIO]:
         return Path(source).open("rb")
     except OSError as error:
         raise CommandError(f"cannot read {source}: {error.strerror}") from error
+
+
+def chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """The rows, CHUNK at a time, or fewer if they are long."""
+    chunk: list[Row] = []
+    characters = 0
+    for row in rows:
+        chunk.append(row)
+        characters += len(row.text)
+        if len(chunk) == CHUNK or characters >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk

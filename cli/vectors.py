@@ -29,15 +29,15 @@ SUFFIXES = (".jsonl", ".jsonl.gz", ".npy", ".parquet")
 STDOUT = Path("-")
 
 
-def check_free(out: Path) -> None:
-    """Raise CommandError unless a new file of vectors can have this name.
+def check_free(out: Path, suffixes: Sequence[str]) -> None:
+    """Raise CommandError unless a new file can have this name, which must end in one of `suffixes`.
 
     Raises ModuleNotFoundError for a .parquet file where pyarrow is not installed.
     """
     if out == STDOUT:
         return
-    if not out.name.endswith(SUFFIXES):
-        raise CommandError(f"{out}: the suffix must be one of {', '.join(SUFFIXES)}")
+    if not out.name.endswith(tuple(suffixes)):
+        raise CommandError(f"{out}: the suffix must be one of {', '.join(suffixes)}")
     if out.suffix == ".parquet":
         import pyarrow  # noqa: F401  # or it would be missed after all the work
     if out.exists():
@@ -51,7 +51,7 @@ class VectorFile:
         self, out: Path, made_from: Mapping[str, Any], dimension: int, *, resume: bool
     ) -> None:
         """Raises CommandError if files are in the way or belong to another run."""
-        check_free(out)
+        check_free(out, SUFFIXES)
         self._out = out
         self._part = _part(out)
         self._state = _state(out)

@@ -1,21 +1,26 @@
 """Rows of a file: CSV, TSV, JSON lines or plain text, read one at a time with the number of their line."""
 
+import codecs
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import chain
 from typing import Any, Literal, Protocol
 
+from heedful.files.tabs import LONE_RETURN, Line, rows_between_tabs
+
 Format = Literal["jsonl", "csv", "tsv", "txt"]
-Line = tuple[int, list[str]]
-"""The number of the line where a row begins, the first is 1, and the wanted values."""
 SEPARATORS: dict[Format, str] = {"csv": ",", "tsv": "\t"}
 SEPARATOR_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
 MAX_LINE = 2 * 1024 * 1024
 """Bytes: a file without line ends must not fill the memory."""
 SURROGATE = re.compile("[\ud800-\udfff]")
+EXCELS_LINE = re.compile(r"sep=([^\r\n])[\r\n]*\Z", re.IGNORECASE)
+"""Before the header of some .csv files, for Excel."""
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Lines(Protocol):
@@ -30,6 +35,13 @@ def separator_of(header: str, wanted: Sequence[str]) -> str:
         if set(wanted) <= {cell.strip('"') for cell in header.rstrip("\r\n").split(separator)}:
             return separator
     return max(SEPARATOR_NAMES, key=header.count)  # the first of equal ones: the comma
+
+
+def similar(name: str, names: Iterable[str]) -> str:
+    """A question about the name that was meant, `; did you mean 'Message'?`; "" where none is like it."""
+    folded = {one.casefold().strip(): one for one in names}
+    close = get_close_matches(name.casefold().strip(), folded, 1)
+    return f"; did you mean {folded[close[0]]!r}?" if close else ""
 
 
 @dataclass(slots=True)
@@ -54,9 +66,13 @@ class Rows:
     other_encoding: str = ""
     """A further remedy for bytes that are not UTF-8."""
     separator: str = ""
-    """Between the cells of a table; "" is the format's."""
+    """Between the cells of a table; "" is the format's, of a .csv file what `separator_of` its header says."""
     header: bool = True
     """Whether the first row names the columns; otherwise they are 1, 2, .. """
+    whole: bool = False
+    """Whether `record` is kept, for which the names of a table's columns must differ."""
+    record: dict[str, Any] = field(default_factory=dict, init=False)
+    """All that the row holds which was yielded last, by column."""
     bytes: int = field(default=0, init=False)
     """Read so far."""
 
@@ -67,8 +83,10 @@ class Rows:
             if values is None:
                 blank.append(line)
                 continue
+            record, self.record = self.record, {}
             yield from ((number, [""] * len(self.columns)) for number in blank)
             blank.clear()
+            self.record = record
             yield line, values
 
     def wrong(self, line: int, reason: str) -> Exception:
@@ -80,6 +98,8 @@ class Rows:
         while line := self.file.readline(MAX_LINE + 1):
             number += 1
             self.bytes += len(line)
+            if number == 1 and line.startswith(UTF_16):
+                raise self.error(f"{self.name} is UTF-16: set --encoding utf-16")
             if len(line) > MAX_LINE:
                 raise self.wrong(number, f"the line is longer than {MAX_LINE} bytes: split it")
             try:
@@ -95,6 +115,9 @@ class Rows:
     def _plain(self) -> Iterator[tuple[int, list[str] | None]]:
         for number, line in self._lines():
             text = line.rstrip("\r\n")
+            if number == 1 and "\r" in text and "\n" not in line:
+                raise self.wrong(1, LONE_RETURN)
+            self._keep({self.columns[0]: text})
             yield number, [text] if text else None
 
     def _json_lines(self) -> Iterator[tuple[int, list[str] | None]]:
@@ -109,13 +132,17 @@ class Rows:
                 raise self.wrong(number, reason) from error
             if not isinstance(record, dict):
                 raise self.wrong(number, "not a JSON object: write one object a line")
+            self._keep(record)
             yield number, [self._value(number, record, name) for name in self.columns]
 
     def _value(self, number: int, record: dict[str, Any], name: str) -> str:
         if name not in record:
             held = ", ".join(record) or "nothing"
-            raise self.wrong(number, f"no {name!r}: the object holds {held}{self._remedy()}")
+            reason = f"no {name!r}: the object holds {held}{similar(name, record)}"
+            raise self.wrong(number, reason + self._remedy())
         value = record[name]
+        if self.integers and isinstance(value, float) and value.is_integer():
+            value = int(value)  # pandas writes 1.0 beside a row without a number
         if not isinstance(value, str | int if self.integers else str) and value is not None:
             wanted = "a string or an integer" if self.integers else "a string"
             remedy = self.instead_of_list if isinstance(value, list) else ""
@@ -128,20 +155,27 @@ class Rows:
         return text
 
     def _cells(self) -> Iterator[tuple[int, list[str] | None]]:
-        separator = self.separator or SEPARATORS[self.format]
-        records = self._records(separator)
-        first = next(records, (1, []))
-        header = first[1]
-        if not header:
+        lines = self._lines()
+        first = next((line for line in lines if line[1].strip()), None)
+        if first and self.format == "csv" and (excels := EXCELS_LINE.match(first[1])):
+            self.separator = self.separator or excels[1]
+            first = next(lines, None)
+        if not first:
             return
+        separator = self.separator or SEPARATORS[self.format]
+        if self.format == "csv" and not self.separator:
+            separator = separator_of(first[1], self.columns)
+        records = self._records(separator, chain([first], lines))
+        line, header = next(records)
         if not self.header:
-            records = chain([first], records)
+            records = chain([(line, header)], records)
             header = [str(number) for number in range(1, len(header) + 1)]
-        for name in self.columns:
+        for name in [*self.columns, *(header if self.whole else [])]:
             if header.count(name) != 1:
                 fault = "two columns" if name in header else "no column"
-                reason = f"{fault} {name!r}: the header names {', '.join(header)}{self._remedy()}"
-                raise self.wrong(1, reason)
+                guess = "" if name in header else similar(name, header)
+                reason = f"{fault} {name!r}: the header names {', '.join(header)}{guess}"
+                raise self.wrong(line, reason + self._remedy())
         places = [header.index(name) for name in self.columns]
         for line, record in records:
             if len(record) not in (0, len(header)):
@@ -150,20 +184,38 @@ class Rows:
                     f'{len(record)} cells where the header has {len(header)}: put "quotes" around '
                     f"a text that holds a {SEPARATOR_NAMES.get(separator, separator)}",
                 )
+            self._keep(dict(zip(header, record, strict=False)))
             yield line, [record[place] for place in places] if record else None
 
-    def _records(self, separator: str) -> Iterator[Line]:
+    def _records(self, separator: str, lines: Iterator[tuple[int, str]]) -> Iterator[Line]:
+        """The rows of numbered lines, the header first."""
+        if separator == "\t":
+            yield from rows_between_tabs(lines, MAX_LINE, self.wrong)
+            return
         # The limit is the process's, not the reader's; its default refuses texts that JSON lines may hold.
         csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
-        reader = csv.reader((line for _, line in self._lines()), delimiter=separator, strict=True)
+        begun = last = 0
+
+        def texts() -> Iterator[str]:
+            nonlocal begun, last
+            for last, text in lines:
+                begun = begun or last
+                yield text
+
+        reader = csv.reader(texts(), delimiter=separator, strict=True)
         while True:
-            line = reader.line_num + 1
+            begun = 0
             try:
-                yield line, next(reader)
+                record = next(reader)
             except StopIteration:
                 return
             except csv.Error as error:
-                raise self.wrong(line, _malformed(str(error))) from error
+                raise self.wrong(begun or last, _malformed(str(error))) from error
+            yield begun, record
+
+    def _keep(self, record: dict[str, Any]) -> None:
+        if self.whole:
+            self.record = record
 
     def _remedy(self) -> str:
         return f"; set {self.option}" if self.option else ""
@@ -174,10 +226,7 @@ def _malformed(said: str) -> str:
     if said.startswith("field larger than field limit"):
         return f"a cell is longer than {MAX_LINE} characters: close its quote, or split it"
     if said.startswith("new-line character seen in unquoted field"):
-        return (
-            "a carriage return stands outside quotes and without a line feed after it: "
-            "save the file with line ends of Windows or Unix"
-        )
+        return LONE_RETURN
     return (
         f"a quote is opened here and not closed well ({said}): close it, "
         'and write a " inside a quoted text as ""'

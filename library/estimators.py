@@ -17,6 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from heedful.files.labels import spelled
 from heedful.library.inputs import is_missing, text_inputs
 from heedful.library.load import load
 from heedful.library.model import Model
@@ -236,7 +237,7 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
     def _linear_head(self) -> Any:
         from heedful.export.linear_head import LinearHead
 
-        labels = tuple(map(str, self.classes_.tolist()))
+        labels = tuple(spelled(str(label)) for label in self.classes_.tolist())
         head = self.head_
         if len(labels) > 2:
             return LinearHead(head.coef_, head.intercept_, labels, normalize=True)

@@ -12,6 +12,7 @@ from heedful.runtime.answers import Result, Timing, TokenizedText, Trust
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
+from heedful.text.invisible import without_invisible
 from heedful.text.parse import Parse
 from heedful.text.plain import LETTER
 
@@ -99,6 +100,7 @@ def is_out_of_domain(parse: Parse, unlisted: int) -> bool:
         return True
     if parse.text.isascii():
         return False
-    compatible = unicodedata.normalize("NFKC", parse.text[:MAX_CHARACTERS])  # as words are read
+    seen = without_invisible(parse.text[:MAX_CHARACTERS])
+    compatible = unicodedata.normalize("NFKC", seen)  # as words are read
     letters = "".join(_LETTER.findall(compatible))
     return 2 * len(_LATIN.findall(letters)) < len(letters)

@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import spacy
 import torch
 from spacy.language import Language
 
 from tools.parser import pipeline as export
-from tools.parser import tokenizer_rules
 from tools.parser.corpus import COLUMNS, Corpus
 from tools.parser.model import ArcParser
 from tools.parser.soft_trees import CANDIDATES
-from tools.parser.training import Trained
+from tools.parser.training import Trained, blank
 
 LABELS = ("ROOT", "det", "nsubj", "obj")
 TEXTS = (
@@ -46,8 +44,8 @@ def random_parser() -> Trained:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(1.5)
-    nlp = spacy.blank("en", meta={"name": "tiny_arcs"})
-    tokenizer_rules.apply(nlp)
+    nlp = blank()
+    nlp.meta["name"] = "tiny_arcs"
     return Trained(model.eval(), LABELS, nlp)
 
 

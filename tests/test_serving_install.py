@@ -13,6 +13,7 @@ import httpx
 import numpy as np
 import pytest
 
+from heedful.text.parse import ParseJob, Parser
 from tests.cli.test_fit import rows as review_rows
 from tests.cli.test_fit import write as write_reviews
 from tests.deploy.test_docker import COPIED, PIP_INSTALL
@@ -123,6 +124,28 @@ def test_it_fits_in_a_project_with_the_same_names(hostile: Path) -> None:
     out = ("--out", "bundles/average-stars")
     run(heedful, "fit", "reviews.csv", *columns, *model, *parser, *out, cwd=hostile)
     assert (hostile / "bundles" / "average-stars" / "card.json").is_file()
+
+
+def test_spacy_alone_loads_the_shipped_pipeline(python: Path, tmp_path: Path) -> None:
+    """By entry points: the script imports nothing of Heedful's. In two processes, and from a copy that spaCy wrote."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import json, sys, spacy\n"
+        "def rows(docs): return [[(t.text, t.idx, t.head.i, t.dep_) for t in doc] for doc in docs]\n"
+        "if __name__ == '__main__':\n"
+        "    texts = ['It isn’t  <b>good</b> &amp; cheap.', 'Two kids wash their hands.'] * 6\n"
+        "    nlp = spacy.load(sys.argv[1])\n"
+        "    first = rows(nlp.pipe(texts, n_process=2, batch_size=3))\n"
+        "    nlp.to_disk('copy')\n"
+        "    assert first == rows(map(spacy.load('copy'), texts))\n"
+        "    print(json.dumps(first))\n"
+    )
+    found = json.loads(run(python, script, ROOT / "bundles" / "parser", cwd=tmp_path))
+    parser = Parser.load(ROOT / "bundles" / "parser")
+    (kids,) = parser.parse([ParseJob("Two kids wash their hands.", 64, tree=True)])
+    expected = zip(kids.tokens, kids.starts, kids.heads.tolist(), kids.deps, strict=True)
+    assert list(map(tuple, found[-1])) == list(expected)
+    assert [text for text, *_ in found[0]][:5] == ["It", "is", "n’t", " <b>", "good"]
 
 
 def test_it_holds_no_torch(python: Path) -> None:

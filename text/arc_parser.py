@@ -13,26 +13,35 @@ A text of several sentences has a tree, and a root, for each. A text's trees do 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, Self
 from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
-from spacy.attrs import DEP, HEAD
+from spacy.attrs import DEP, HEAD, IS_SPACE, POS
 from spacy.language import Language
+from spacy.symbols import SPACE
 from spacy.tokens import Doc
 from spacy.util import minibatch
 from spacy.vocab import Vocab
+from srsly import msgpack_dumps, msgpack_loads
 
 from heedful.text.arborescence import best_heads
 from heedful.text.arrays import Bytes, Doubles, Floats, Ints
 from heedful.text.batch import run_in_batches
 from heedful.text.errors import GraphError
 from heedful.text.forks import LockOwner
-from heedful.text.hashed_words import ZERO, WordVectors, hashes
-from heedful.text.tokenize import Chunk, Tokens
+from heedful.text.hashed_words import ZERO, WordVectors
+from heedful.text.tokenize import (
+    ATTRIBUTES,
+    WORD_BYTES,
+    WORDS_READ,
+    Chunk,
+    Tokens,
+    hashes,
+    split_words,
+)
 
 GRAPH, WORDS, CONFIG = FILES = ("graph.onnx", "words.npz", "config.json")
 BUDGET = 1024
@@ -43,7 +52,8 @@ MAX_WORDS = 20_000
 """Words whose vectors are kept, of D bytes each; when there are more, all are forgotten."""
 MASKED_SCORE = -1e4
 """Score of a governor that is none, as in tools.parser.model."""
-ROOT = "ROOT"
+ROOT, NO_WORD = "ROOT", "dep"
+"""Relations of a root, and of what is no word."""
 Tree = tuple[Ints, tuple[str, ...]]
 """Each word's governor, for a root itself, and its relation."""
 Feeds = dict[str, npt.NDArray[Any]]
@@ -51,34 +61,30 @@ Heads = tuple[Ints, list[list[str]]]
 
 
 class SeenWords:
-    """Vectors of the words met so far. A word is its form and its norm: "ca" of "can't" is not the word "ca"."""
+    """Vectors of the words met so far. A word is its ATTRIBUTES: "ca" of "can't" is not the word "ca"."""
 
     def __init__(self, vectors: WordVectors, limit: int = MAX_WORDS) -> None:
         self._vectors, self._limit = vectors, limit
         self._rows = np.full((limit + 1, vectors.width), ZERO, np.uint8)
-        self._places: dict[int, int] = {}
+        self._places: dict[bytes, int] = {}
 
     def __len__(self) -> int:
         return len(self._places)
 
     def __call__(self, texts: Sequence[Tokens]) -> tuple[Bytes, Ints]:
         """A table, whose first row belongs to no word, and the row (N,) of each word of all `texts`."""
-        keys: list[int] = []
-        for tokens in texts:
-            of_text = chain.from_iterable([chunk.keys for chunk in tokens.chunks])
-            keys += islice(of_text, len(tokens.forms))
+        keys = [word for tokens in texts for word in tokens.words]
         places: list[int | None] = list(map(self._places.get, keys))
         if None in places:
-            new = _first_places(keys, (i for i, place in enumerate(places) if place is None))
+            new = list(dict.fromkeys(key for key in keys if key not in self._places))
             if len(self._places) + len(new) > self._limit:
                 self._places.clear()
-                new = _first_places(keys, range(len(keys)))
-            attributes = hashes(texts)
+                new = list(dict.fromkeys(keys))
             if len(new) > self._limit:  # one text of very many words
-                rows = self._vectors(attributes)
+                rows = self._vectors(hashes(keys))
                 return np.concatenate([self._rows[:1], rows]), np.arange(1, len(rows) + 1)
             first = len(self._places) + 1
-            self._rows[first : first + len(new)] = self._vectors(attributes[list(new.values())])
+            self._rows[first : first + len(new)] = self._vectors(hashes(new))
             self._places.update(zip(new, range(first, first + len(new)), strict=True))
             places = list(map(self._places.get, keys))
         return self._rows, np.array(places)
@@ -106,6 +112,9 @@ class ArcParser(LockOwner):
             self._annotate(docs)
             yield from docs
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._vocab, self._threads, self._files)
+
     def to_disk(self, path: Path, *, exclude: Iterable[str] = ()) -> None:  # noqa: ARG002  # spaCy gives it
         path.mkdir(exist_ok=True)
         for name, content in self._files.items():
@@ -113,7 +122,18 @@ class ArcParser(LockOwner):
 
     def from_disk(self, path: Path, *, exclude: Iterable[str] = ()) -> Self:  # noqa: ARG002
         """Raises OSError or ValueError, as spaCy's components do, for files that are not there or not these."""
-        self._files = {name: (path / name).read_bytes() for name in FILES}
+        return self._load({name: (path / name).read_bytes() for name in FILES})
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:  # noqa: ARG002
+        content: bytes = msgpack_dumps(self._files)
+        return content
+
+    def from_bytes(self, content: bytes, *, exclude: Iterable[str] = ()) -> Self:  # noqa: ARG002
+        """Raises ValueError for other bytes."""
+        return self._load(msgpack_loads(content))
+
+    def _load(self, files: dict[str, bytes]) -> Self:
+        self._files = files
         config = json.loads(self._files[CONFIG])
         try:
             self.labels = tuple(config["labels"])
@@ -125,7 +145,7 @@ class ArcParser(LockOwner):
             self._words = SeenWords(WordVectors(arrays))
         except (KeyError, EOFError, BadZipFile) as error:
             raise ValueError(f"the arc parser's files are not whole: {error}") from error
-        for label in self.labels:
+        for label in (*self.labels, NO_WORD):
             self._vocab.strings.add(label)
         self._names = np.array(self.labels, object)
         self._rotary_table = rotary_table(64, self._speeds)
@@ -140,12 +160,12 @@ class ArcParser(LockOwner):
 
     def costs(self, texts: Sequence[Tokens]) -> list[int]:
         """Of each text in a batch whose longest it is, in words."""
-        return [len(tokens.forms) for tokens in texts]
+        return list(map(len, texts))
 
     def prepare(self, texts: Sequence[Tokens]) -> tuple[list[int], Feeds]:
         """The lengths and the graph's feeds of texts of at least one word each."""
         with self._lock:
-            return [len(tokens.forms) for tokens in texts], self._feeds(texts)
+            return self.costs(texts), self._feeds(texts)
 
     def run(self, prepared: tuple[list[int], Feeds]) -> list[Tree]:
         """The trees of a batch: one run of the graph."""
@@ -159,16 +179,24 @@ class ArcParser(LockOwner):
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
         """Set heads and relations."""
-        texts = [Tokens.of([Chunk.of(doc)]) for doc in docs if len(doc)]
-        trees = run_in_batches(self, texts)
-        for doc, (heads, relations) in zip(filter(len, docs), trees, strict=True):
-            self._set(doc, heads, relations)
+        read = [(doc, *words_of(doc)) for doc in docs if len(doc)]
+        texts = [Tokens.of([chunk]) for _, _, chunk in read if chunk.words]
+        trees = iter(run_in_batches(self, texts))
+        for doc, places, chunk in read:
+            self._set(doc, places, next(trees) if chunk.words else (np.zeros(0, np.int64), ()))
 
-    def _set(self, doc: Doc, heads: Ints, relations: Sequence[str]) -> None:
-        steps = (heads - np.arange(len(doc))).astype(np.uint64)  # to the governor
-        hashes = np.array([self._vocab.strings[name] for name in relations], np.uint64)
-        columns: Any = np.stack([steps, hashes], -1)  # spaCy types them as its own integers
-        doc.from_array([HEAD, DEP], columns)
+    def _set(self, doc: Doc, places: Ints, tree: Tree) -> None:
+        """Set the tree of the words at these places; what is no word hangs under the word before it."""
+        heads, relations = tree
+        here = np.arange(len(doc))
+        before = np.searchsorted(places, here, side="right") - 1
+        governors = places[np.maximum(before, 0)] if len(places) else here
+        governors[places] = places[heads]
+        strings = self._vocab.strings
+        names = np.full(len(doc), strings[NO_WORD if len(places) else ROOT], np.uint64)
+        names[places] = [strings[name] for name in relations]
+        columns: Any = np.stack([(governors - here).astype(np.uint64), names], -1)
+        doc.from_array([HEAD, DEP], columns)  # spaCy types them as its own integers
 
     def _parse(self, feeds: Feeds) -> Heads:
         """Governors (B, L), a root's is itself, and relations; after a text's end they mean nothing."""
@@ -212,12 +240,21 @@ class ArcParser(LockOwner):
         return best
 
 
-def _first_places(keys: Sequence[int], among: Iterable[int]) -> dict[int, int]:
-    """The different keys at these places, and the first place of each; rising where the places rise."""
-    first: dict[int, int] = {}
-    for i in among:
-        first.setdefault(keys[i], i)
-    return first
+def _restored(vocab: Vocab, threads: int, files: dict[str, bytes]) -> ArcParser:
+    """The parser that was pickled."""
+    parser = ArcParser(vocab, threads=threads)
+    return parser._load(files) if files else parser
+
+
+def words_of(doc: Doc) -> tuple[Ints, Chunk]:
+    """The places of a document's words, which are not white space, and the words."""
+    columns = doc.to_array([IS_SPACE, POS, *ATTRIBUTES])
+    places = np.flatnonzero((columns[:, 0] == 0) & (columns[:, 1] != SPACE))
+    content: bytes = doc.user_data.get(WORDS_READ, b"")
+    if len(content) != WORD_BYTES * len(places):  # of another tokenizer, or changed since
+        content = columns[places, 2:].tobytes()
+    words = split_words(content)
+    return places, Chunk(("",) * len(words), (), words)
 
 
 @Language.factory("arc_parser", default_config={"threads": 1})

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from thinc.api import NumpyOps
 
 from heedful.text.arrays import Bytes, Doubles, Hashes, Ints
-from heedful.text.tokenize import ATTRIBUTES, Tokens
+from heedful.text.tokenize import ATTRIBUTES
 
 ROWS = 4
 """Rows that a value of an attribute is hashed to."""
@@ -23,16 +23,6 @@ EPSILON = 1e-5
 """Epsilon of the LayerNorm, as in torch."""
 PIECES = 2
 """Pieces of the maxout."""
-
-
-def hashes(texts: Sequence[Tokens]) -> Hashes:
-    """The ATTRIBUTES of the tokens of all texts, one text after the other: (N, 4)."""
-    width = np.dtype(np.uint64).itemsize * len(ATTRIBUTES)
-    contents = [
-        b"".join([chunk.hashes for chunk in tokens.chunks])[: width * len(tokens.forms)]
-        for tokens in texts
-    ]
-    return np.frombuffer(b"".join(contents), np.uint64).reshape(-1, len(ATTRIBUTES))
 
 
 def hashed_rows(attributes: Hashes, tables: Sequence[int]) -> Ints:

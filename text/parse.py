@@ -19,9 +19,19 @@ from heedful.text.arrays import Ints
 from heedful.text.batch import Runner, run_in_batches
 from heedful.text.errors import ParserError
 from heedful.text.forks import LockOwner
-from heedful.text.hashed_words import hashes
 from heedful.text.structure import without
-from heedful.text.tokenize import ATTRIBUTES, Spans, TextTokenizer, Tokens, adjoining
+from heedful.text.tokenize import (
+    ATTRIBUTES,
+    NAME,
+    Spans,
+    TextTokenizer,
+    Tokens,
+    adjoining,
+    hashes,
+)
+
+CONFIG = "config.cfg"
+"""A pipeline's configuration."""
 
 
 @dataclass
@@ -86,7 +96,10 @@ class Parser:
 
     def __init__(self, nlp: Language, name: str, fingerprint: str) -> None:
         self.nlp = nlp
-        self.tokenizer = TextTokenizer(nlp.tokenizer, nlp.vocab, nlp.memory_zone)
+        tokenizer: Any = nlp.tokenizer
+        if not isinstance(tokenizer, TextTokenizer):  # a pipeline of others
+            tokenizer = nlp.tokenizer = TextTokenizer(tokenizer, nlp.vocab)
+        self.tokenizer: TextTokenizer = tokenizer
         parser = nlp.get_pipe("parser") if nlp.pipe_names == ["parser"] else None
         self.trees: Runner[Tree]
         """Gives each text's tree."""
@@ -168,7 +181,7 @@ class PipelineTrees(LockOwner):
             forms += chunk.forms
             spaces += [*[False] * (len(chunk.forms) - 1), True]
         doc = Doc(self._nlp.vocab, forms[: len(tokens)], spaces[: len(tokens)])
-        norms: Any = hashes([tokens])[:, :1]  # spaCy types them as its own integers
+        norms: Any = hashes(tokens.words)[:, :1]  # spaCy types them as its own integers
         doc.from_array([NORM], norms)
         return doc
 
@@ -180,11 +193,17 @@ def parse_of(job: ParseJob, tokens: Tokens, tree: Tree | None) -> Parse:
 
 
 def fingerprint(folder: Path) -> str:
-    """SHA-256 over the names and contents of every file of the pipeline."""
+    """SHA-256 over the names and contents of every file of the pipeline.
+
+    Whether it names spaCy's tokenizer or `TextTokenizer` does not count: `Parser` reads both as the latter.
+    """
     digest = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         digest.update(file.relative_to(folder).as_posix().encode() + b"\0")
-        digest.update(hashlib.sha256(file.read_bytes()).digest())
+        content = file.read_bytes()
+        if file.name == CONFIG:
+            content = content.replace(NAME.encode(), b"spacy.Tokenizer.v1")
+        digest.update(hashlib.sha256(content).digest())
     return digest.hexdigest()
 
 

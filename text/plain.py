@@ -7,7 +7,12 @@ misses the negation.
 import html
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+
+from heedful.text.invisible import BEGINNINGS, EMOJI, INVISIBLE, without_invisible
 
 LETTER = r"[^\W\d_]"
 """A letter of any script, in a regular expression."""
@@ -16,14 +21,11 @@ MARKS = str.maketrans(
     | dict.fromkeys("“”„‟″＂\x93\x94", '"')
     | dict.fromkeys("‐‑", "-")
     | {chr(code + 0xFEE0): chr(code) for code in range(ord("!"), ord("~") + 1)}
-    | dict(zip("、。", ",.", strict=True))
+    | dict(zip("、。\u2800", ",. ", strict=True))
 )
 """\x91 to \x94 are quotation marks of Windows-1252 that were read as Latin-1. Full-width characters are those of East
-Asian keyboards."""
+Asian keyboards; of Braille, one character is blank."""
 DASHES = str.maketrans({"–": "-", "‒": "-", "−": "-", "—": "--", "―": "--"})
-_INVISIBLE = r"\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
-INVISIBLE = re.compile(f"[{_INVISIBLE}]+")
-"""Soft hyphens, zero-width spaces, joiners, marks of direction, variation selectors: nothing of them is seen."""
 APOSTROPHE = re.compile(
     rf"(?<={LETTER})[`´](?={LETTER})|\A[`´](?=(?:[smd]|ll|re|ve)\Z)", re.IGNORECASE
 )
@@ -54,28 +56,63 @@ SHOUTED = re.compile(rf"\b(?:{_NEGATED})NT\b")
 """spaCy's tokenizer splits "Dont" and "dont", but not "DONT"."""
 MISPLACED = re.compile(rf"\b({_NEGATED})'(n)(?=t\b)", re.IGNORECASE)
 """The apostrophe of "did'nt"."""
-ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
+_ENTITY = r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});"
+ENTITY = re.compile(_ENTITY)
+CONDENSED = re.compile(f"(?P<entity>{_ENTITY})|(?P<emoji>{EMOJI})|{INVISIBLE.pattern}")
+"""What is read as one character, or not at all."""
+_CONDENSES = re.compile(f"[&{BEGINNINGS}]")
+"""What CONDENSED begins with: most texts hold none, and this takes a tenth of the time."""
 READ = 32_768
-"""Characters of a text that are made plain: of a longer one no more is read, unless it is mostly blanks."""
+"""Visible characters of a text that are made plain: of a longer one no more is read, unless it is mostly blanks."""
 REMEMBERED_WORDS = 16_384
 """Words whose plain spelling is kept, in about 200 bytes each."""
 LONGEST_KEPT = 24
 """Characters of a token, or of a run between white space, of which more is kept."""
 
 
-def plain(text: str) -> str:
-    """The text as the tokenizer takes it, of the same length.
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a text that is read lacks characters of the text as it was typed."""
 
-    With plain quotation marks, apostrophes and hyphens, blanks for HTML's tags and comments and for invisible
-    characters outside a word, "Dont" for "DONT" and "didn't" for "did'nt".
+    at: Sequence[int] = ()
+    """Ascending: 2 i + 1 where more characters stand for character i, 2 i where some before it are not read."""
+    longer: Sequence[int] = (0,)
+    """Characters that are lacking before `at[0]`, before `at[1]`, .., and in all."""
+
+    def starts(self, offsets: Iterable[int]) -> tuple[int, ...]:
+        """Of tokens in the text as it was typed, from their offsets in what is read."""
+        return tuple(
+            [offset + self.longer[bisect_right(self.at, 2 * offset)] for offset in offsets]
+        )
+
+    def stops(self, offsets: Iterable[int]) -> tuple[int, ...]:
+        """As `starts`: what is not read behind a token is no part of it."""
+        return tuple([offset + self.longer[bisect_left(self.at, 2 * offset)] for offset in offsets])
+
+
+def plain(text: str) -> tuple[str, Places]:
+    """The text as the tokenizer takes it, and what it lacks.
+
+    It has plain quotation marks, apostrophes and hyphens, blanks for HTML's tags and comments, "Dont" for "DONT" and
+    "didn't" for "did'nt", each in the places of what was typed; an HTML entity and an emoji are one character, and
+    what is invisible is not there.
     """
-    if len(text) > READ:
-        return plain(text[:READ]) + text[READ:]
-    if not text.isascii() or "<" in text or "`" in text:
+    if len(text) > READ and (end := _end_of(text)) < len(text):
+        read, places = plain(text[:end])
+        return read + text[end:], places
+    places = Places()
+    ascii = text.isascii()
+    if not ascii or "<" in text or "`" in text:
         text = _blanked(_plain_marks(text))
+    if ("&" in text or not (ascii and text.isprintable())) and _CONDENSES.search(text):
+        condensed, places = _condensed(text)
+        if places.at:  # "&lt;b&gt;" is a tag
+            text = _blanked(_plain_marks(condensed))
     if "'n" in text or "'N" in text:
         text = MISPLACED.sub(r"\1\2'", text)
-    return SHOUTED.sub(lambda word: word[0].capitalize(), text) if "NT" in text else text
+    if "NT" in text:
+        text = SHOUTED.sub(lambda word: word[0].capitalize(), text)
+    return text, places
 
 
 @lru_cache(maxsize=REMEMBERED_WORDS)
@@ -84,10 +121,10 @@ def plain_word(token: str) -> str:
 
     The tokenizer splits "isnt" into "is" and "nt", which stands for "n't", and "is'nt" into "is" and "'nt".
     """
-    word = _plain_marks(ENTITY.sub(_character, token) if "&" in token else token)
+    typed = ENTITY.sub(_character, token) if "&" in token else token
+    word = _plain_marks(without_invisible(typed) or typed)
     if not word.isascii():
         compatible = unicodedata.normalize("NFKC", word).translate(DASHES)
-        compatible = INVISIBLE.sub("", compatible)
         word = compatible if compatible.split() == [compatible] else word
     return f"{word[-2]}'{word[-1]}" if word.lower() in ("nt", "'nt") else word
 
@@ -102,40 +139,40 @@ def shortened(word: str) -> tuple[str, ...]:
     return STRETCHED.sub(r"\1\1", word), STRETCHED.sub(r"\1", word)
 
 
-def unescape(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """The text with one character for each HTML entity; and of each its index there and the entity's length.
+def _end_of(text: str) -> int:
+    """Where READ visible characters of the text end."""
+    end, gone = READ, 0
+    for match in INVISIBLE.finditer(text):
+        if match.start() >= READ + gone:
+            break
+        gone += match.end() - match.start()
+    return end + gone
 
-    What the entities spell is read as in `plain`: "&lt;b&gt;" is a tag.
-    """
-    parts, places = [], []
+
+def _condensed(text: str) -> tuple[str, Places]:
+    """With one character for each HTML entity and each emoji, and none for what is invisible."""
+    parts, at, longer = [], [], [0]
     begin = length = 0
-    for entity in ENTITY.finditer(text, 0, READ):
-        character = _character(entity)
-        if len(character) == 1:
-            parts += [text[begin : entity.start()], character]
-            length += entity.start() - begin
-            places.append((length, len(entity[0])))
-            begin, length = entity.end(), length + 1
-    return _blanked("".join([*parts, text[begin:READ]])) + text[READ:], places
+    for match in CONDENSED.finditer(text):
+        start, stop = match.span()
+        character = ""
+        if match["entity"]:
+            character = without_invisible(_character(match))
+            if len(character) > 1:
+                continue
+        elif match["emoji"]:
+            character = text[start]
+        parts += [text[begin:start], character]
+        length += start - begin
+        at.append(2 * length + len(character))
+        longer.append(longer[-1] + stop - start - len(character))
+        begin, length = stop, length + len(character)
+    return "".join([*parts, text[begin:]]), Places(at, longer)
 
 
 def _blanked(text: str) -> str:
-    """With blanks for HTML's tags and comments, and for invisible characters outside a word."""
-    if "<" in text:
-        text = TAG.sub(_without_tag, text)
-    return text if text.isascii() else INVISIBLE.sub(_outside_words, text)
-
-
-def _outside_words(match: re.Match[str]) -> str:
-    """Blanks, so that punctuation and contractions are split off; inside a word `plain_word` drops the characters."""
-    text, (start, stop) = match.string, match.span()
-    inside = start > 0 and stop < len(text) and _spells(text[start - 1]) and _spells(text[stop])
-    return match[0] if inside else " " * len(match[0])
-
-
-def _spells(character: str) -> bool:
-    """Whether it is a letter, a mark on one, or a digit."""
-    return unicodedata.category(character)[0] in "LMN"
+    """With blanks for HTML's tags and comments."""
+    return TAG.sub(_without_tag, text) if "<" in text else text
 
 
 def _without_tag(match: re.Match[str]) -> str:

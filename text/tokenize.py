@@ -1,23 +1,37 @@
-"""Text -> tokens, by spaCy's tokenizer: any Unicode, of any length. A token is also what the arc parser reads of it."""
+"""Text -> tokens: the tokenizer of a spaCy pipeline. It gives a Doc when it is called, arrays to the service.
+
+It reads a text as `text.plain` spells it, by the rules of a spaCy tokenizer, and remembers the chunks that it met.
+"""
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from itertools import accumulate, chain, islice
-from operator import add, itemgetter
+from itertools import chain, islice
+from operator import add
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from spacy.attrs import IDX, LENGTH, NORM, ORTH, PREFIX, SHAPE, SUFFIX
+import numpy as np
+from spacy.attrs import IDX, LENGTH, NORM, PREFIX, SHAPE, SUFFIX
+from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.vocab import Vocab
+from spacy.util import registry
 
+from heedful.text import english
+from heedful.text.arrays import Hashes
 from heedful.text.forks import LockOwner
-from heedful.text.plain import LONGEST_KEPT, plain, unescape
+from heedful.text.plain import LONGEST_KEPT, Places, plain
 
+NAME = "heedful.Tokenizer.v1"
+"""In the configuration of a pipeline, under `[nlp.tokenizer]`."""
 ATTRIBUTES = (NORM, PREFIX, SUFFIX, SHAPE)
 """What the vector of a token is made of. The norm comes first."""
+WORD_BYTES = 8 * len(ATTRIBUTES)
+WORDS_READ = "heedful.words"
+"""Under this key a Doc holds the ATTRIBUTES of its words, as they were read: "n't" where the text has "n’t"."""
+GAP = "SPACE"
+"""Part of speech of what is no word, as spaCy has it for white space: mark-up and invisible characters too."""
 MAX_CHUNK = 500
 """Longest chunk that is read whole: spaCy's tokenizer is quadratic in its length."""
 KEPT_WORDS = 10_000
@@ -26,8 +40,6 @@ KEPT_CHUNKS = 16_384
 """Chunks in each of two generations, in 7 MB, at worst 30: a full one takes the place of the older one, whose chunks
 are forgotten unless they were met again. spaCy takes 60 µs for a chunk."""
 _CHUNK = re.compile(r"\S+")
-_COLUMNS = [IDX, LENGTH, ORTH, *ATTRIBUTES]
-_MIX, _64_BITS = 0x9E3779B97F4A7C15, 2**64 - 1
 _FIRST = (0,)  # most chunks have one token
 
 Spans = tuple[Sequence[int], Sequence[int]]
@@ -37,24 +49,20 @@ Spans = tuple[Sequence[int], Sequence[int]]
 class Chunk(NamedTuple):
     """Characters between white space, and the n tokens that they are split into."""
 
-    text: str
     forms: tuple[str, ...]
     starts: tuple[int, ...]  # in the chunk
-    keys: tuple[int, ...]  # of form and norm: "ca" of "can't" is not the word "ca"
-    hashes: bytes  # of the ATTRIBUTES: (n, 4) uint64
+    words: tuple[bytes, ...]  # the ATTRIBUTES of each: four uint64
 
     @classmethod
     def of(cls, doc: Doc) -> Self:
         """A document as one chunk."""
-        columns = doc.to_array(_COLUMNS)  # (n, 7) uint64
-        text, rows = doc.text, columns.tolist()
-        starts = tuple([row[0] for row in rows])
+        columns = doc.to_array([IDX, LENGTH, *ATTRIBUTES])  # (n, 6) uint64
+        text, rows = doc.text, columns[:, :2].tolist()
+        starts = tuple([start for start, _ in rows])
         return cls(
-            text,
-            tuple([text[row[0] : row[0] + row[1]] for row in rows]),
+            tuple([text[start : start + length] for start, length in rows]),
             _FIRST if starts == _FIRST else starts,
-            tuple([(row[2] ^ row[3] * _MIX) & _64_BITS for row in rows]),
-            columns[:, 3:].tobytes(),
+            split_words(columns[:, 2:].tobytes()),
         )
 
 
@@ -78,30 +86,90 @@ class Tokens:
     def __len__(self) -> int:
         return len(self.forms)
 
+    @property
+    def words(self) -> list[bytes]:
+        """The ATTRIBUTES of each token, as it was read."""
+        words = list(chain.from_iterable([chunk.words for chunk in self.chunks]))
+        return words[: len(self.forms)]
+
 
 class TextTokenizer(LockOwner):
     """Splits a text into chunks at white space, then each chunk into tokens, whatever the other chunks are."""
 
-    def __init__(
-        self,
-        tokenize: Callable[[str], Doc],
-        vocab: Vocab,
-        zone: Callable[[], AbstractContextManager[Any]],
-    ) -> None:
+    def __init__(self, rules: Callable[[str], Doc], vocab: Any) -> None:
+        """`rules` split a chunk: spaCy's tokenizer, or another one. spaCy's `vocab` is typed in part."""
         super().__init__()
-        self._tokenize = tokenize
-        self._vocab = vocab
-        self._zone = zone
-        self._max_words = len(vocab) + KEPT_WORDS
+        self.rules, self.vocab = rules, vocab
+        self._forget()
+
+    def _forget(self) -> None:
+        self._max_words = len(self.vocab) + KEPT_WORDS
         self._recent: dict[str, Chunk] = {}
         self._older: dict[str, Chunk] = {}
+
+    def __call__(self, text: str) -> Doc:
+        """The text, character for character. What `tokenize` passes over is a token of the part of speech GAP."""
+        tokens = self.tokenize(text, len(text))
+        pieces: list[str] = []
+        spaces: list[bool] = []
+        words: list[int] = []
+        end = 0
+        for start, stop in [*zip(*spans_of(text, tokens), strict=True), (len(text), len(text))]:
+            gap = text[end:start]
+            if words and gap.startswith(" "):
+                spaces[-1], gap = True, gap[1:]
+            if gap:
+                pieces.append(gap)
+                spaces.append(False)
+            if start < stop:
+                words.append(len(pieces))
+                pieces.append(text[start:stop])
+                spaces.append(False)
+            end = stop
+        kinds = [GAP] * len(pieces)
+        for place in words:
+            kinds[place] = ""
+        doc = Doc(self.vocab, pieces, spaces, pos=kinds)
+        if words:
+            attributes = b"".join(tokens.words)
+            doc.user_data[WORDS_READ] = attributes
+            norms = np.zeros((len(pieces), 1), np.uint64)
+            norms[words] = np.frombuffer(attributes, np.uint64).reshape(-1, len(ATTRIBUTES))[:, :1]
+            known = [norm in self.vocab.strings for norm in norms[:, 0].tolist()]
+            columns: Any = norms * np.array(known)[:, None]  # spaCy types them as its own integers
+            doc.from_array([NORM], columns)
+        return doc
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TextTokenizer, (self.rules, self.vocab)
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """The rules, as spaCy's tokenizer stores them."""
+        rules: Any = self.rules
+        content: bytes = rules.to_bytes(exclude=exclude)
+        return content
+
+    def from_bytes(self, content: bytes, *, exclude: Iterable[str] = ()) -> Self:
+        """Take the rules from bytes. Raises what spaCy's tokenizer raises for others."""
+        rules: Any = self.rules
+        rules.from_bytes(content, exclude=exclude)
+        self._forget()
+        return self
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        Path(path).write_bytes(self.to_bytes(exclude=exclude))
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
+        return self.from_bytes(Path(path).read_bytes(), exclude=exclude)
 
     def zone(self) -> AbstractContextManager[Any]:
         """Documents may be used inside it, which bounds their memory. After KEPT_WORDS words nothing more is kept.
 
         By then a language's frequent words are known; other words are forgotten at the end of each zone.
         """
-        return self._zone() if len(self._vocab) >= self._max_words else nullcontext()
+        full = len(self.vocab) >= self._max_words and not self.vocab.in_memory_zone
+        zone: AbstractContextManager[Any] = self.vocab.memory_zone() if full else nullcontext()
+        return zone
 
     def tokenize(self, text: str, max_tokens: int) -> Tokens:
         """The first `max_tokens` tokens of the text.
@@ -109,11 +177,7 @@ class TextTokenizer(LockOwner):
         A chunk holds at least one token, so only the first `max_tokens` + 1 chunks are read. Typographic marks are
         read as plain ones, which stand in the same places, HTML entities as their characters.
         """
-        read = plain(text)
-        places: list[tuple[int, int]] = []
-        if "&" in read:
-            unescaped, places = unescape(read)
-            read = unescaped if places else read
+        read, places = plain(text)
         with self._lock:
             tokens = self._read(read, max_tokens)
         if read != text:
@@ -146,7 +210,7 @@ class TextTokenizer(LockOwner):
         chunk = self._older.get(text)
         if not chunk:
             with self.zone():
-                chunk = Chunk.of(self._tokenize(text))
+                chunk = Chunk.of(self.rules(text))
         if len(text) <= LONGEST_KEPT:
             if len(self._recent) >= KEPT_CHUNKS:
                 self._older, self._recent = self._recent, {}
@@ -154,20 +218,32 @@ class TextTokenizer(LockOwner):
         return chunk
 
 
-def _restore(tokens: Tokens, read: str, places: Sequence[tuple[int, int]], text: str) -> None:
-    """Give the tokens that were read their forms and spans in the text: HTML entities are longer there.
+def make_tokenizer() -> Callable[[Language], TextTokenizer]:
+    """The tokenizer of a new pipeline: spaCy's rules for its language, and `text.english` for English."""
 
-    `places` as `unescape` gives them.
-    """
-    longer = [0, *accumulate(length - 1 for _, length in places)]  # than the character
+    def create(nlp: Language) -> TextTokenizer:
+        return TextTokenizer(english.rules(nlp), nlp.vocab)
 
-    def moved(offsets: Sequence[int]) -> tuple[int, ...]:
-        return tuple(
-            offset + longer[bisect_left(places, offset, key=itemgetter(0))] for offset in offsets
-        )
+    return create
 
-    starts, stops = map(moved, tokens.spans or adjoining(read, tokens.forms))
-    tokens.spans = starts, stops
+
+registry.tokenizers.register(NAME, func=make_tokenizer)
+
+
+def split_words(content: bytes) -> tuple[bytes, ...]:
+    """ATTRIBUTES of n words -> those of each."""
+    return tuple([content[i : i + WORD_BYTES] for i in range(0, len(content), WORD_BYTES)])
+
+
+def hashes(words: Sequence[bytes]) -> Hashes:
+    """The ATTRIBUTES of n words: (n, 4)."""
+    return np.frombuffer(b"".join(words), np.uint64).reshape(-1, len(ATTRIBUTES))
+
+
+def _restore(tokens: Tokens, read: str, places: Places, text: str) -> None:
+    """Give the tokens that were read their forms and spans in the text as it was typed."""
+    starts, stops = spans_of(read, tokens)
+    tokens.spans = starts, stops = places.starts(starts), places.stops(stops)
     tokens.forms = tuple([text[start:stop] for start, stop in zip(starts, stops, strict=True)])
 
 
@@ -175,6 +251,10 @@ def _spans(starts: Iterable[int], forms: Sequence[str]) -> Spans:
     """The spans of tokens of these forms that start there."""
     offsets = tuple(starts)
     return offsets, tuple(map(add, offsets, map(len, forms)))
+
+
+def spans_of(text: str, tokens: Tokens) -> Spans:
+    return tokens.spans or adjoining(text, tokens.forms)
 
 
 def adjoining(text: str, forms: Sequence[str]) -> Spans:

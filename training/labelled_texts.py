@@ -1,7 +1,7 @@
 """A user's labelled texts: a table, JSON lines or a folder, validated before training starts."""
 
-import codecs
 import gzip
+import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
-from heedful.files.rows import Format, Line, Rows, separator_of
+from heedful.files.labels import spelled
+from heedful.files.rows import SEPARATORS, Format, Rows
+from heedful.files.tabs import Line
+from heedful.text.invisible import is_blank, without_invisible
 from heedful.training.errors import DataError
 
 FORMATS: dict[str, Format] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl"}
@@ -70,6 +73,12 @@ def read(
     reading = reading or Reading()
     rows = read_rows(path, columns, label_column, reading)
     _check_labels(path, rows, label_column, reading.separator)
+    labels = {label for row in rows for label in row.labels(reading.separator)}
+    for twins in _twins(labels):
+        named = " and ".join(map(repr, twins))
+        reading.say(
+            f"{path.name}: {named} are different labels: spell them the same if they are not"
+        )
     return rows
 
 
@@ -77,7 +86,7 @@ def read_rows(path: Path, columns: Sequence[str], label_column: str, reading: Re
     """`read` without the checks that need every label of a training file. Raises DataError."""
     try:
         lines = (
-            _folder(path, reading.encoding)
+            _folder(path, reading)
             if path.is_dir()
             else _lines(path, (*columns, label_column), reading)
         )
@@ -103,19 +112,28 @@ def read_texts(path: Path, column: str, reading: Reading) -> list[str]:
         cells = [cell for _, (cell,) in _lines(path, (column,), reading)]
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-    texts = {same((cell,)): cell for cell in cells if cell.strip() and "\0" not in cell}
+    texts = {same((cell,)): cell for cell in cells if not is_blank(cell) and "\0" not in cell}
     return list(texts.values())
 
 
 def _labels(cell: str, separator: str) -> str:
     if not separator:
-        return cell.strip()
-    return separator.join(sorted({part.strip() for part in cell.split(separator)} - {""}))
+        return _label(cell)
+    return separator.join(sorted({_label(part) for part in cell.split(separator)} - {""}))
 
 
-def _folder(path: Path, encoding: str) -> Iterable[Line]:
+def _label(cell: str) -> str:
+    return "" if is_blank(cell) else spelled(cell)
+
+
+def _folder(path: Path, reading: Reading) -> Iterable[Line]:
     """The number, the text and the label of each of `_files`."""
-    files = _files(path)
+    files, encoding = _files(path), reading.encoding
+    others = sum(map(_is_text, path.rglob("*"))) - len(files)
+    if others:
+        reading.say(
+            f"{path.name}: {others} files are not read: they are in no folder of a label's name, or deeper"
+        )
     if not files:
         raise DataError(
             f"{path} holds no text: put one file a text into a folder of its label's name"
@@ -137,11 +155,11 @@ def _files(path: Path) -> list[Path]:
 
     Hidden ones are no labels and no texts: macOS writes .DS_Store, Jupyter .ipynb_checkpoints.
     """
-    return sorted(
-        file
-        for file in path.glob("*/*")
-        if file.is_file() and not any(name.startswith(".") for name in file.parts[-2:])
-    )
+    return sorted(filter(_is_text, path.glob("*/*")))
+
+
+def _is_text(file: Path) -> bool:
+    return file.is_file() and not any(name.startswith(".") for name in file.parts[-2:])
 
 
 def _misfit(file: Path | str, encoding: str, error: Exception) -> DataError:
@@ -153,7 +171,7 @@ def _misfit(file: Path | str, encoding: str, error: Exception) -> DataError:
 
 def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line]:
     if path.suffix.lower() in FRAMES:
-        return _frame(path, wanted, reading.header)
+        return _frame(path, wanted, reading)
     name = path.name.lower()
     format = FORMATS.get(Path(name.removesuffix(GZIPPED)).suffix)
     if format is None:
@@ -175,8 +193,6 @@ def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
             content = content.decode(reading.encoding).encode()
         except (LookupError, UnicodeDecodeError) as error:
             raise _misfit(path.name, reading.encoding, error) from error
-    elif content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise DataError(f"{path.name} is UTF-16: set --encoding utf-16")
     return Rows(
         BytesIO(content),
         path.name,
@@ -185,26 +201,25 @@ def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
         DataError,
         integers=True,
         instead_of_list=INSTEAD_OF_LIST,
-        option="the columns to some of these, or --no-header and name them 1, 2, .."
-        if reading.header
-        else "the columns to some of these numbers",
+        option=_other_columns(format, reading),
         other_encoding=OTHER_ENCODING,
-        separator=reading.delimiter or _delimiter(content, format, wanted),
+        separator=reading.delimiter,
         header=reading.header,
     )
 
 
-def _delimiter(content: bytes, format: Format, wanted: Sequence[str]) -> str:
-    """The format's, but for a .csv whose header has the wanted names, or most cells, with another."""
-    if format != "csv":
-        return ""
-    header = content.partition(b"\n")[0].decode("utf-8-sig", "replace")
-    return separator_of(header, wanted)
+def _other_columns(format: Format, reading: Reading) -> str:
+    """The remedy for a column that is not there."""
+    if format not in SEPARATORS:
+        return "the columns to some of these"
+    if not reading.header:
+        return "the columns to some of these numbers"
+    return "the columns to some of these, or --no-header and name them 1, 2, .."
 
 
-def _frame(path: Path, wanted: Sequence[str], header: bool) -> Iterable[Line]:
-    """The rows of a .parquet or .xlsx file; only the latter may lack a header."""
-    suffix = path.suffix.lower()
+def _frame(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line]:
+    """The rows of a .parquet file, or of the first sheet of an .xlsx file, which alone may lack a header."""
+    suffix, header = path.suffix.lower(), reading.header
     numbered = suffix == ".xlsx" and not header
     try:
         import pandas
@@ -212,7 +227,11 @@ def _frame(path: Path, wanted: Sequence[str], header: bool) -> Iterable[Line]:
         name, keywords = FRAMES[suffix]
         if numbered:
             keywords = {**keywords, "header": None}
-        frame = getattr(pandas, name)(BytesIO(path.read_bytes()), **keywords)
+        content = BytesIO(path.read_bytes())
+        frame = getattr(pandas, name)(content, **keywords)
+        if suffix == ".xlsx" and (others := pandas.ExcelFile(content).sheet_names[1:]):
+            named = ", ".join(map(repr, others))
+            reading.say(f"{path.name}: of its sheets the first is read, not {named}")
     except ImportError as error:
         raise DataError(
             f"{path.name}: {suffix} is read through pandas: pip install pandas pyarrow openpyxl, "
@@ -246,7 +265,7 @@ def _without_blanks(
 ) -> list[Row]:
     """Rows whose cells are all filled. Raises DataError, unless blank ones are to be left out."""
     for place, column in enumerate((*columns, label_column)):
-        empty = [row.line for row in rows if not (*row.texts, row.label)[place].strip()]
+        empty = [row.line for row in rows if is_blank((*row.texts, row.label)[place])]
         if empty and not reading.drop_blank:
             several = reading.separator and place == len(columns)
             none = " (with 'none' where a text has no label)" if several else ""
@@ -254,7 +273,7 @@ def _without_blanks(
                 f"{_place(path, empty[0])}: {column!r} is empty ({_lines_of(path, empty)}): "
                 f"fill these rows in{none} or remove them, or set --drop-blank"
             )
-    kept = [row for row in rows if all(cell.strip() for cell in (*row.texts, row.label))]
+    kept = [row for row in rows if not any(map(is_blank, (*row.texts, row.label)))]
     if len(kept) < len(rows):
         reading.say(f"{path.name}: {len(rows) - len(kept)} rows with an empty cell are left out")
     return kept
@@ -307,6 +326,15 @@ def _check_labels(path: Path, rows: Sequence[Row], column: str, separator: str) 
             f"{_place(path, once[0][0].line)}: label {once[0][1]!r} has one text only{more}: add other texts of "
             f"that label, or remove the row; is {column!r} the column of labels?"
         )
+
+
+def _twins(labels: Iterable[str]) -> list[list[str]]:
+    """Labels that readers take for the same: they differ in case, blanks or what is not seen."""
+    alike: dict[str, list[str]] = {}
+    for label in sorted(labels):
+        seen = unicodedata.normalize("NFKC", without_invisible(label)).casefold()
+        alike.setdefault(" ".join(seen.split()), []).append(label)
+    return [twins for twins in alike.values() if len(twins) > 1]
 
 
 def _place(path: Path, line: int) -> str:

@@ -89,7 +89,7 @@ class Keys:
 
     def _read(self, path: Path) -> dict[bytes, Key]:
         """Raises OSError, ValueError."""
-        entries = _FILE.validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
+        entries = _FILE.validate_python(tomllib.loads(path.read_text(encoding="utf-8-sig")))
         if len(entries) > MAX_KEYS:
             raise ValueError(f"more than {MAX_KEYS} keys")
         keys = {

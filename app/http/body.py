@@ -1,6 +1,7 @@
 """A request's body: its limits, its bytes, its JSON, which is read strictly."""
 
 import asyncio
+import codecs
 import contextlib
 import gzip
 import io
@@ -114,8 +115,10 @@ def _inflate(body: bytes, coding: str, limit: int) -> bytes:
 def parse(body: bytes) -> Any:
     """Read JSON strictly: no NaN, no Infinity, UTF-8, at most MAX_DEPTH deep and MAX_CONTAINERS lists and objects.
 
-    Lone surrogates pass: the runtime refuses them and names the field. Raises MalformedBody, BodyTooLarge.
+    A byte order mark before it is passed over (RFC 8259, 8.1). Lone surrogates pass: the runtime refuses them and
+    names the field. Raises MalformedBody, BodyTooLarge.
     """
+    body = body.removeprefix(codecs.BOM_UTF8)
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH:  # fewer are neither too deep nor too many
         _check_containers(body)
     try:

@@ -40,6 +40,15 @@ async def test_each_line_is_answered_in_order_with_its_id(client: httpx.AsyncCli
     np.testing.assert_allclose([one["answer"][0] for one in found], rows, atol=1e-6)
 
 
+async def test_a_byte_order_mark_costs_no_line(client: httpx.AsyncClient) -> None:
+    plain = await answers(client, "/embed", {"inputs": "kids"}, {"inputs": "dog"})
+    marked = await answers(client, "/embed", '\ufeff{"inputs": "kids"}', '{"inputs": "dog"}\r')
+    assert marked == plain
+    body = b'\xef\xbb\xbf{"inputs": "kids"}'
+    alone = await client.post("/embed", content=body, headers={"Content-Type": "application/json"})
+    assert alone.json() == plain[0]["answer"]
+
+
 async def test_errors_are_the_lines(client: httpx.AsyncClient) -> None:
     found = await answers(
         client,

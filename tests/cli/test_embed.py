@@ -16,18 +16,10 @@ import pytest
 from pyarrow import parquet
 from rich.console import Console
 
-from heedful.cli.embed import (
-    CHUNK,
-    CHUNK_CHARACTERS,
-    Choice,
-    Place,
-    Source,
-    _chunk,
-    command,
-    embed_file,
-)
+from heedful.cli.embed import Choice, command, embed_file
 from heedful.cli.errors import CommandError, missing_extra
-from heedful.cli.texts import Columns, Row
+from heedful.cli.placement import Place
+from heedful.cli.texts import CHUNK, CHUNK_CHARACTERS, Columns, Row, Source, chunks
 from heedful.runtime.service import Options, Service
 from tests.asking import embed
 from tests.builders import build_models, random_texts
@@ -120,13 +112,13 @@ def test_killed_twice_it_gives_the_bytes_of_an_uninterrupted_run(
 
     # Fed through a pipe that is held back, so that it cannot have ended before the kill.
     content = corpus.read_bytes().splitlines(keepends=True)
-    for chunks in (1, 2):
+    for parts in (1, 2):
         process = start(environment, "-", "--format", "jsonl", *arguments)
         try:
             assert process.stdin
-            process.stdin.writelines(content[: chunks * CHUNK + 50])
+            process.stdin.writelines(content[: parts * CHUNK + 50])
             process.stdin.flush()
-            wait_for(lambda n=chunks: rows() == n * CHUNK or None, "rows on the disk")  # type: ignore[misc]
+            wait_for(lambda n=parts: rows() == n * CHUNK or None, "rows on the disk")  # type: ignore[misc]
         finally:
             process.kill()
             process.communicate(timeout=PATIENCE)
@@ -204,8 +196,7 @@ def test_parquet_without_pyarrow_is_refused_before_the_models_are_loaded(
     for arguments in (
         ("embed", "--ray=local"),
         ("embed", "--ray", "auto"),
-        ("classify",),
-        ("nli",),
+        ("predict", "--ray=auto"),
     ):
         said = missing_extra(caught.value, *arguments)
         assert said == "this needs the extra ray: make dev, or pip install 'heedful[ray]'"
@@ -269,10 +260,9 @@ def test_a_zipped_table_of_another_program_on_stdin(environment: dict[str, str])
 
 
 def test_a_chunk_is_bounded_by_texts_and_by_characters() -> None:
-    rows = iter([Row("x", 1)] * (CHUNK + 1))
-    assert [len(_chunk(rows)) for _ in range(3)] == [CHUNK, 1, 0]
-    rows = iter([Row("x" * (CHUNK_CHARACTERS // 2), 1)] * 5)
-    assert [len(_chunk(rows)) for _ in range(4)] == [2, 2, 1, 0]
+    assert [len(one) for one in chunks(iter([Row("x", 1)] * (CHUNK + 1)))] == [CHUNK, 1]
+    half = Row("x" * (CHUNK_CHARACTERS // 2), 1)
+    assert [len(one) for one in chunks(iter([half] * 5))] == [2, 2, 1]
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_a_command_that_needs_the_training_extra_says_so(
 
 
 def test_the_serving_commands_need_no_extra(serving_install: Path) -> None:
-    commands = ("main", "serve", "embed", "classify", "nli", "explain", "list", "selftest")
+    commands = ("main", "serve", "embed", "predict", "explain", "list", "selftest")
     program = "; ".join(f"import heedful.cli.{name}" for name in commands)
     run = subprocess.run(
         [sys.executable, "-c", program],

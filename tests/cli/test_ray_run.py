@@ -1,4 +1,4 @@
-"""`heedful embed --ray`, `classify` and `nli`: real clusters, real kills."""
+"""`heedful embed --ray` and `heedful predict --ray`: real clusters, real kills."""
 
 import os
 import subprocess
@@ -13,9 +13,11 @@ from pyarrow import dataset, parquet
 from rich.console import Console
 
 from heedful.cli import ray_run
-from heedful.cli.embed import Choice, Place, Source, embed_file
+from heedful.cli.embed import Choice, embed_file
 from heedful.cli.errors import CommandError
-from heedful.cli.texts import Columns
+from heedful.cli.placement import Cluster as RayCluster
+from heedful.cli.placement import Place
+from heedful.cli.texts import Columns, Source
 from tests.builders import build_models
 from tests.process import PATIENCE, ROOT, wait_for
 
@@ -174,7 +176,7 @@ def test_pairs_are_labelled_on_this_machines_cores(models: Path, tmp_path: Path)
     table = {"id": ["a", "b"], "one": one, "other": ["the dog", ""]}
     parquet.write_table(pa.table(table), file)
     columns = ("--premise-column", "one", "--hypothesis-column", "other", "--id-column", "id")
-    said = run("nli", models, file, "--out", out, *columns)
+    said = run("predict", models, file, "--out", out, *columns, "--ray", "local")
     assert said == (0, f"{out}: 2 rows, 1 of them in outcome=error")
     rows = dataset.dataset(out, partitioning="hive").to_table().sort_by("id").to_pylist()
     assert [row["id"] for row in rows] == ["a", "b"]
@@ -207,7 +209,7 @@ def test_the_columns_are_looked_at_before_anything_starts(
     source = str(corpus) if file == "corpus" else file
     job = ray_run.Job("embed", source, str(tmp_path / "out"), texts, id)
     with pytest.raises(CommandError, match=said):
-        ray_run.run(job, ray_run.Cluster(), resume=False, console=Console(quiet=True))
+        ray_run.run(job, RayCluster(), resume=False, console=Console(quiet=True))
     assert not (tmp_path / "out").exists()
 
 
@@ -226,7 +228,7 @@ def test_an_address_without_a_cluster_is_refused_at_once(
     """Ray would try for minutes."""
     job = ray_run.Job("embed", str(corpus), str(tmp_path / "out"), ["body"], "key")
     with pytest.raises(CommandError, match=said):
-        ray_run.run(job, ray_run.Cluster(address), resume=False, console=Console(quiet=True))
+        ray_run.run(job, RayCluster(address), resume=False, console=Console(quiet=True))
     assert not (tmp_path / "out").exists()
 
 

@@ -12,6 +12,7 @@ import typer
 from scipy.stats import spearmanr
 
 from heedful.cli import evaluate, suite
+from heedful.cli.errors import CommandError
 from heedful.cli.local_model import open_folder
 from heedful.export.bundle import TrainedModel
 from heedful.export.weight_storage import round_weights
@@ -153,9 +154,9 @@ def test_a_task_or_the_suite_is_named() -> None:
 
 def test_what_the_suite_does_not_take_is_refused() -> None:
     for given in ({"task": "sst2"}, {"run": Path("runs/a")}):
-        with pytest.raises(ConfigError, match="leave out the task"):
+        with pytest.raises(CommandError, match="leave out the task"):
             evaluate.command("bundles/ms-san-sst2", whole_suite=True, **given)
-    with pytest.raises(ConfigError, match="--rows is for --suite"):
+    with pytest.raises(CommandError, match="--rows is for --suite"):
         evaluate.command("bundles/ms-san-sst2", "sst2", rows=100)
-    with pytest.raises(ConfigError, match="--results is for --suite"):
+    with pytest.raises(CommandError, match="--results is for --suite"):
         evaluate.command("bundles/ms-san-sst2", "sst2", results=Path("results"))

@@ -15,9 +15,10 @@ from pyarrow import parquet
 from heedful.cli.errors import CommandError
 from heedful.cli.texts import Columns, Dialect, Format, Row, Texts, format_of, open_texts
 from heedful.files.rows import MAX_LINE
+from heedful.text.invisible import is_blank
 
 texts_of_any_kind = st.lists(
-    st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda t: not t.isspace()),
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda t: not is_blank(t)),
     max_size=8,
 )
 
@@ -51,7 +52,7 @@ def test_csv_is_read_as_written(texts: list[str]) -> None:
 @given(texts_of_any_kind)
 def test_plain_text_is_a_text_a_line(texts: list[str]) -> None:
     texts = [text for t in texts if (text := t.replace("\n", " ").strip("\r\n\ufeff \t"))]
-    texts = [text for text in texts if not text.isspace()]
+    texts = [text for text in texts if not is_blank(text)]
     for end in ("\n", "\r\n"):
         content = "".join(text + end for text in texts).encode()
         assert read(content, "txt") == [Row(text, n) for n, text in enumerate(texts, 1)]
@@ -83,7 +84,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
         (
             "jsonl",
             b'{"body": "a", "n": 1}\n',
-            "corpus:1: no 'text': .* body, n; set --text-column or --id-column",
+            "corpus:1: no 'text': .* body, n; set --text-column",
         ),
         ("jsonl", b'{"text": 7}\n', "corpus:1: 'text' must be a string"),
         ("jsonl", b'{"text": "a"}\n{"text": ""}\n', "corpus:2: the text is blank"),

@@ -31,8 +31,8 @@ from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service
 from heedful.text.batch import Sentence
 from heedful.text.graph import CPU, CUDA
+from heedful.text.invisible import INVISIBLE
 from heedful.text.parse import ParseJob, Parser, fingerprint
-from heedful.text.plain import INVISIBLE
 from heedful.text.vocab import Vocab
 from tests import asking
 from tests.asking import classify, embed, nli, similarity, tokenize

@@ -1,38 +1,43 @@
-"""Typographic characters are read as the plain ones that the models were trained on."""
+"""Typographic characters are read as the plain ones that the models were trained on, invisible ones not at all."""
 
 import unicodedata
 from functools import partial
 
 import numpy as np
 import pytest
+import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from heedful.text.composition import SIGNATURE, features
+from heedful.text.invisible import INVISIBLE, without_invisible
 from heedful.text.parse import Parse, ParseJob, Parser
-from heedful.text.plain import READ, plain, plain_word, unescape
+from heedful.text.plain import READ, plain, plain_word
 from heedful.text.vocab import UNKNOWN, Vocab
 
 APOSTROPHES = "’‘‛ʼ′＇`´\x92"
 NFKC = partial(unicodedata.normalize, "NFKC")
+EMOJI = regex.compile(r"\p{RI}\p{RI}|\p{ExtPict}\p{EMod}")
 MARKS = st.text(st.one_of(st.characters(), st.sampled_from(APOSTROPHES + "“”„–—\u00ad ﬁ")))
 
 
-@given(MARKS)
+@given(MARKS.filter(lambda text: not EMOJI.search(text)))
 @example("it isn`t ‘so’")
 @example("IT DOESNT MATTER <b>")
 def test_plain_text_has_each_character_in_its_place(text: str) -> None:
-    found = plain(text)
+    text = without_invisible(text)
+    found, places = plain(text)
     assert len(found) == len(text)
+    assert not places.at
     assert all(
         a == b or b in "'\"- ,." or NFKC(a).lower() == b.lower()
         for a, b in zip(text, found, strict=True)
     )
 
 
-@given(st.text(st.characters(max_codepoint=127, exclude_characters="`<N")))
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126, exclude_characters="`<N&")))
 def test_plain_text_stays_as_it_is(text: str) -> None:
-    assert plain(text) == text
+    assert plain(text)[0] == text
 
 
 @pytest.mark.parametrize(
@@ -90,20 +95,14 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
         ),
         *(("List<String>", "List<String>"), ("a <= b", "a <= b"), ("<p", "<p")),
         *(
-            ("It isn't\u200b so.\ufeff", "It isn't so."),
-            ("\u200e(so)\u2060, \u2068isn't\u2069\u00ad!", "(so) , isn't !"),
-            ("\U0001f468\u200d\U0001f469\ufe0f", "\U0001f468 \U0001f469"),
-            (
-                "co\u00adoperate \u0915\u094d\u200d\u0937",
-                "co\u00adoperate \u0915\u094d\u200d\u0937",
-            ),
+            ("\u200e(so)\u2060, \u2068isn't\u2069\u00ad!", "(so), isn't!"),
+            ("co\u00adoperate \u0915\u094d\u200d\u0937", "cooperate \u0915\u094d\u0937"),
+            ("so\u2800it\u2800 is", "so it is"),
         ),
     ],
 )
 def test_texts_as_the_tokenizer_takes_them(text: str, words: str) -> None:
-    found = plain(text)
-    assert found.split() == words.split()
-    assert len(found) == len(text)
+    assert plain(text)[0].split() == words.split()
 
 
 @given(MARKS.filter(lambda word: word.split() == [word]))
@@ -222,29 +221,88 @@ def test_misplaced_and_foreign_marks_are_read_as_those_that_are_meant(
     assert found.heads.tolist() == expected.heads.tolist()
 
 
+GOOD = "It isn't good, <i>he</i> said: “3 &amp; 4”! 👍🏽"
+CONTROLS = [chr(code) for code in (*range(1, 9), *range(14, 28), *range(127, 160)) if code != 0x85]
+UNSEEN = [
+    *(c for c in CONTROLS if c not in "\x91\x92\x93\x94"),  # which stand for quotation marks
+    *regex.findall(r"[\p{DI}\ufff9-\ufffb]", "".join(map(chr, range(0x110000)))),
+    *(
+        "\x1b[1;31m",
+        "\x1b[0m",
+        "\x1b[38;2;1;2;3m",
+        "\x1b[2K",
+        "\x9b31m",
+        "\x1b]0;title\x07",
+        "\x1b(B",
+    ),
+    *(
+        "\x1b]8;;https://example.org\x1b\\",
+        "\u200b\x1b[31m\ufe0f",
+        "&#8203;",
+        "&shy;",
+        "&zwj;\u200d",
+    ),
+]
+
+
+def test_every_code_point_that_unicode_calls_ignorable_is_invisible() -> None:
+    assert len(UNSEEN) > 4100
+    assert [text for text in UNSEEN if "&" not in text and not INVISIBLE.fullmatch(text)] == []
+    seen = regex.findall(r"[^\p{DI}\p{Cc}\ufff9-\ufffb]", "".join(map(chr, range(0x110000))))
+    assert INVISIBLE.findall("".join(seen)) == []
+
+
 @pytest.mark.parametrize(
-    "typed",
-    [
-        "It isn't\u200b good.",
-        "\u200eIt isn't good.\u200e",
-        "It \u2068isn't\u2069 good\u00ad.",
-        "It isn't good.\ufeff",
-        "It isn't &lt;b&gt;good&lt;/b&gt;.&#8203;",
-    ],
+    "place", [0, 3, 5, 7, 8, 16, 17, len("It isn't good, <i>he</i> said: “"), len(GOOD)]
 )
-def test_invisible_characters_and_escaped_tags_leave_the_tokens_as_they_are(
-    parser: Parser, typed: str
+def test_what_is_invisible_is_not_read(place: int) -> None:
+    expected = plain(GOOD)[0]
+    for unseen in UNSEEN:
+        assert plain(GOOD[:place] + unseen + GOOD[place:])[0] == expected, ascii(unseen)
+
+
+@given(st.lists(st.tuples(st.integers(0, 27), st.sampled_from(UNSEEN)), min_size=1, max_size=6))
+@example([(9, "\U000e0041")])
+@example([(0, "\ufeff"), (7, "\u200b"), (27, "\u3164")])
+def test_the_tree_is_the_same_with_invisible_characters_and_offsets_are_exact(
+    parser: Parser, inserted: list[tuple[int, str]]
 ) -> None:
-    found, expected = (_parse(parser, each) for each in (typed, "It isn't good."))
-    assert found.tokens == expected.tokens
+    text = "It isn't good, but they won."
+    typed = text
+    for place, unseen in sorted(inserted, reverse=True):
+        typed = typed[:place] + unseen + typed[place:]
+    found, expected = (_parse(parser, each) for each in (typed, text))
     assert found.heads.tolist() == expected.heads.tolist()
+    assert found.deps == expected.deps
+    assert list(map(plain_word, found.tokens)) == list(expected.tokens)
+    for token, start, stop in zip(found.tokens, found.starts, found.stops, strict=True):
+        assert token == typed[start:stop]
+        assert plain(token[0])[0]  # nothing invisible is at its ends
+        assert plain(token[-1])[0]
+
+
+@pytest.mark.parametrize("unseen", ["\u200b", "\U000e0020", "\x1b[0m", "\x07"])
+def test_before_a_text_any_number_is_passed_over(parser: Parser, unseen: str) -> None:
+    assert _parse(parser, unseen * 2 * READ).tokens == ()
+    found = _parse(parser, f"{unseen * 2 * READ}It isn't {unseen} good.")
+    assert found.tokens == ("It", "is", "n't", "good", ".")
+    assert found.starts[0] == len(unseen) * 2 * READ
+
+
+@pytest.mark.parametrize(
+    "emoji",
+    ["👍", "👍🏽", "❤️", "👨‍👩‍👧", "👩🏽‍💻", "🇩🇪", "1️⃣", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🏳️‍🌈", "☎︎"],
+)
+def test_an_emoji_is_one_token(parser: Parser, emoji: str) -> None:
+    found = _parse(parser, f"So {emoji}, it {emoji} is.")
+    assert found.tokens == ("So", emoji, ",", "it", emoji, "is", ".")
+    assert found.stops == tuple(a + len(b) for a, b in zip(found.starts, found.tokens, strict=True))
 
 
 @pytest.mark.parametrize("beginning", ["<b>", "&amp;", "’", "a`"])
 def test_of_a_long_text_the_end_stays_as_it_is(beginning: str) -> None:
     text = beginning * READ
-    assert plain(text)[READ:] == text[READ:]
-    assert unescape(text)[0].endswith(text[READ + len(beginning) :])
+    assert plain(text)[0].endswith(text[READ + len(beginning) :])
 
 
 def _parse(parser: Parser, text: str) -> Parse:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.files.rows import MAX_LINE
+from heedful.text.invisible import is_blank
 from heedful.training.errors import DataError
 from heedful.training.labelled_texts import Reading, Row, read, same
 
@@ -27,7 +28,7 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
 
 
 cells = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=12)
-filled = cells.filter(lambda text: text.strip() != "")
+filled = cells.filter(lambda text: not is_blank(text))
 
 
 @given(st.lists(st.tuples(filled, filled), min_size=4, max_size=8, unique_by=same))
@@ -73,13 +74,70 @@ def test_labels_of_json_may_be_numbers(tmp_path: Path) -> None:
     assert [row.label for row in rows] == ["0", "1", "0", "1"]
 
 
-def test_labels_of_json_may_be_booleans_which_are_as_in_a_table(tmp_path: Path) -> None:
-    labels = ["true", "false", "true", "false"]
-    table = "t,spam\n" + "".join(f"x {i},{label}\n" for i, label in enumerate(labels))
-    objects = "".join(f'{{"t": "x {i}", "spam": {label}}}\n' for i, label in enumerate(labels))
-    for name, content in (("t.csv", table), ("t.jsonl", objects)):
-        rows = read(write(tmp_path, name, content), ("t",), "spam")
-        assert [row.label for row in rows] == labels
+@pytest.mark.parametrize(
+    ("labels", "spelled"),
+    [
+        ([True, False, True, False], ["true", "false", "true", "false"]),
+        ([1, 0, 1, 0], ["1", "0", "1", "0"]),
+        ([1.0, 0.0, 1.0, 0.0], ["1", "0", "1", "0"]),
+        (["x", " y", "x\t", "y "], ["x", "y", "x", "y"]),
+    ],
+)
+def test_a_label_has_one_spelling_in_every_format(
+    tmp_path: Path, labels: list[object], spelled: list[str]
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"text": ["a", "b", "c", "d", "e"], "label": [*labels, None]})
+    whole = pandas.DataFrame({"text": ["a", "b", "c", "d"], "label": labels})
+    excels = whole.to_csv(index=False, sep=";").replace("True", "TRUE").replace("False", "FALSE")
+    for kind, table in (("nullable", frame), ("whole", whole)):
+        table.to_csv(tmp_path / f"{kind}.csv", index=False)
+        table.to_csv(tmp_path / f"{kind}.tsv", index=False, sep="\t")
+        table.to_json(tmp_path / f"{kind}.jsonl", orient="records", lines=True)
+        table.to_parquet(tmp_path / f"{kind}.parquet")
+        table.convert_dtypes().to_parquet(tmp_path / f"{kind} of its type.parquet")
+        table.to_excel(tmp_path / f"{kind}.xlsx", index=False)
+    write(tmp_path, "Excel.csv", excels)
+    for file in sorted(tmp_path.iterdir()):
+        rows = read(file, ("text",), "label", Reading(drop_blank=True, say=lambda _: None))
+        assert [row.label for row in rows] == spelled, file.name
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\u200b", "\u3164 \u2060", "\ufeff", "\x07"])
+def test_a_cell_in_which_nothing_is_seen_is_empty(tmp_path: Path, blank: str) -> None:
+    for column, row in (("label", f"ok,{blank}\n"), ("text", f"{blank},pos\n")):
+        file = write(tmp_path, "t.csv", GOOD + row)
+        with pytest.raises(DataError, match=rf"t\.csv:6: '{column}' is empty"):
+            read(file, ("text",), "label")
+        assert len(read(file, ("text",), "label", Reading(drop_blank=True))) == 4
+
+
+@pytest.mark.parametrize("twin", ["Pos", "POS", "p\u200bos", "ｐｏｓ", "pos\ufe0f"])
+def test_labels_that_look_the_same_are_named(tmp_path: Path, twin: str) -> None:
+    said: list[str] = []
+    content = f"{GOOD}so,{twin}\nit,{twin}\n"
+    rows = read(write(tmp_path, "t.csv", content), ("text",), "label", Reading(say=said.append))
+    assert len({row.label for row in rows}) == 3
+    [warning] = said
+    assert repr(twin) in warning
+    assert "'pos'" in warning
+
+
+def test_what_is_not_read_of_a_workbook_or_a_folder_is_said(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"text": ["a", "b", "c", "d"], "label": ["x", "x", "y", "y"]})
+    said: list[str] = []
+    with pandas.ExcelWriter(tmp_path / "t.xlsx") as book:
+        for sheet in ("one", "two"):
+            frame.to_excel(book, sheet_name=sheet, index=False)
+    assert len(read(tmp_path / "t.xlsx", ("text",), "label", Reading(say=said.append))) == 4
+    assert said == ["t.xlsx: of its sheets the first is read, not 'two'"]
+    for name in ("x/1", "x/2", "y/1", "y/2", "loose", "x/deep/3"):
+        file = tmp_path / "mail" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+    assert len(read(tmp_path / "mail", ("text",), "label", Reading(say=said.append))) == 4
+    assert said[1].startswith("mail: 2 files are not read")
 
 
 @pytest.mark.parametrize(
@@ -312,7 +370,7 @@ def test_lists_and_bytes_of_parquet_are_no_labels_and_texts(tmp_path: Path) -> N
             read(file, ("text",), "label")
     frame = pandas.DataFrame({**good, "label": [True, True, False, False]}).astype("category")
     frame.to_parquet(file)
-    assert [row.label for row in read(file, ("text",), "label")] == ["True"] * 2 + ["False"] * 2
+    assert [row.label for row in read(file, ("text",), "label")] == ["true"] * 2 + ["false"] * 2
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".xlsx"])

@@ -15,10 +15,11 @@ from spacy.language import Language
 from torch import Tensor, nn
 from torch.nn import functional
 
+from heedful.text.tokenize import NAME
 from heedful.training import checkpoint
 from heedful.training.optimise import make_schedule, moving_average
 from tools.parser import corpus as corpora
-from tools.parser import soft_trees, teacher, tokenizer_rules, treebank
+from tools.parser import soft_trees, teacher, treebank
 from tools.parser.corpus import Batch, Corpus, Reader
 from tools.parser.model import ArcParser
 
@@ -83,9 +84,7 @@ def train_arc_parser(
 
 def blank() -> Language:
     """The tokenizer that ships."""
-    nlp = spacy.blank("en")
-    tokenizer_rules.apply(nlp)
-    return nlp
+    return spacy.blank("en", config={"nlp": {"tokenizer": {"@tokenizers": NAME}}})
 
 
 def teacher_of(

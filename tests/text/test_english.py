@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.language import Language
 
-from tools.parser import tokenizer_rules
+from heedful.text import english
 
 
 @pytest.fixture(scope="module")
 def nlp() -> Language:
     made = spacy.blank("en")
-    tokenizer_rules.apply(made)
+    made.tokenizer = english.rules(made)
     return made
 
 
@@ -95,4 +95,4 @@ def test_other_rules_of_spacy_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
     made = spacy.blank("en")
     monkeypatch.setattr(made.Defaults, "infixes", ["x"])
     with pytest.raises(ValueError, match="not those of spaCy"):
-        tokenizer_rules.apply(made)
+        made.tokenizer = english.rules(made)

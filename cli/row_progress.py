@@ -1,6 +1,8 @@
-"""What `heedful embed` says while it runs: a bar on a terminal, a line now and then without one."""
+"""What a command that reads a file says while it runs: a bar on a terminal, a line now and then without one."""
 
 import time
+from collections import Counter
+from collections.abc import Mapping
 from typing import Self
 
 from rich.console import Console
@@ -10,8 +12,8 @@ INTERVAL = 10.0
 """Seconds between two lines where there is no terminal."""
 
 
-class EmbedProgress:
-    """Counts rows and says how many a second were embedded; the end always has its line."""
+class RowProgress:
+    """Counts rows and says how many a second were answered; the end always has its line."""
 
     def __init__(self, name: str, size: int | None, console: Console) -> None:
         """`size` is that of the source in bytes, if it is known."""
@@ -27,7 +29,8 @@ class EmbedProgress:
         )
         self._task = self._bar.add_task(name, total=size, said="")
         self._started = self._said = time.monotonic()
-        self._rows = self._before = self._skipped = 0
+        self._rows = self._before = 0
+        self._unusual: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -36,8 +39,8 @@ class EmbedProgress:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._bar.stop()
         if kind is None:
-            skipped = f", {self._skipped} of them skipped" if self._skipped else ""
-            self._print(f"{self._rows} rows{skipped}; {self._speed()}")
+            unusual = "".join(f", {n} of them {what}" for what, n in self._unusual.items() if n)
+            self._print(f"{self._rows} rows{unusual}; {self._speed()}")
 
     def resumed(self, rows: int) -> None:
         """Say that the first `rows` are there already."""
@@ -45,10 +48,10 @@ class EmbedProgress:
         self._started = time.monotonic()
         self._print(f"continues after row {rows}")
 
-    def advance(self, rows: int, skipped: int, read: int) -> None:
-        """A chunk is on the disk, `skipped` of it without a vector; `read` bytes of the source are read."""
+    def advance(self, rows: int, read: int, unusual: Mapping[str, int]) -> None:
+        """A chunk is written, in which what is `unusual` holds of so many rows; `read` bytes of the source are read."""
         self._rows += rows
-        self._skipped += skipped
+        self._unusual.update(unusual)
         said = f"{self._rows} rows, {self._speed()}"
         self._bar.update(self._task, completed=read, said=said)
         now = time.monotonic()

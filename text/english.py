@@ -1,7 +1,6 @@
 """Rules that bring spaCy's English tokenizer nearer to the tokens of UD English EWT.
 
-They are written into a pipeline's tokenizer when the pipeline is made and travel in its bytes: who loads the
-pipeline needs nothing from here. Every token is still a piece of the text, and none holds white space.
+A pipeline that is stored has them in its bytes. Every token is still a piece of the text, and none holds white space.
 """
 
 from itertools import groupby
@@ -9,7 +8,8 @@ from typing import Any
 
 from spacy.attrs import ORTH
 from spacy.language import Language
-from spacy.util import compile_infix_regex, compile_prefix_regex, compile_suffix_regex
+from spacy.tokenizer import Tokenizer
+from spacy.util import compile_infix_regex, compile_prefix_regex, compile_suffix_regex, registry
 
 from heedful.text.plain import LETTER
 
@@ -82,12 +82,14 @@ ABBREVIATIONS = [
 DAYS = ["Mon.", "Tue.", "Tues.", "Wed.", "Thu.", "Thur.", "Thurs.", "Fri.", "Sat."]
 
 
-def apply(nlp: Language) -> None:
-    """Change the tokenizer of `nlp`, an English pipeline, in place.
+def rules(nlp: Language) -> Tokenizer:
+    """spaCy's tokenizer for the language of `nlp`, for English with the rules of this module.
 
     Raises ValueError where spaCy's rules are not those of 3.8.
     """
-    tokenizer: Any = nlp.tokenizer  # spaCy types it as any function of a text
+    tokenizer: Tokenizer = registry.tokenizers.get("spacy.Tokenizer.v1")()(nlp)
+    if nlp.lang != "en":
+        return tokenizer
     defaults: Any = nlp.Defaults
     tokenizer.prefix_search = compile_prefix_regex([*PREFIXES, *defaults.prefixes]).search
     tokenizer.suffix_search = compile_suffix_regex([*SUFFIXES, *defaults.suffixes]).search
@@ -103,6 +105,7 @@ def apply(nlp: Language) -> None:
             tokenizer.add_special_case(case(word), pieces)
     for word in (*ABBREVIATIONS, *map(_capital, ABBREVIATIONS), *DAYS):
         tokenizer.add_special_case(word, [{ORTH: word}])
+    return tokenizer
 
 
 def _infixes(rules: list[str]) -> list[str]:

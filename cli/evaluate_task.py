@@ -1,0 +1,64 @@
+"""evaluate, of a task of the papers: the scores of a served bundle, or of a bundle's folder, on one of its splits."""
+
+from pathlib import Path
+from typing import Literal
+
+import typer
+
+from heedful.cli.local_model import LocalModel, open_model
+from heedful.training import tasks
+from heedful.training.errors import ConfigError
+from heedful.training.evaluate import label_mismatch_warnings, measure, record_score
+from heedful.training.restore import read_record, require
+from heedful.training.tasks.base import Task
+
+
+def evaluate_task(
+    model: str,
+    task: str,
+    *,
+    split: Literal["dev", "test"],
+    run: Path | None,
+    url: str,
+    parser: str | None,
+    data: Path,
+) -> None:
+    """Print the scores, and record them in the folder `run`. Raises ConfigError, DataMissing, StartupError."""
+    if run:
+        require(run)
+    with open_model(model, url=url, parser=parser) as predictor:
+        chosen = tasks.get(task)
+        if run:
+            _require_task(run, chosen)
+            if isinstance(predictor, LocalModel):
+                _require_same(run, predictor)
+        scores = measure(chosen, split, data, predictor)
+        for one in label_mismatch_warnings(chosen, predictor.labels(chosen)):
+            typer.echo(f"{model} on {task}: {one}", err=True)
+    for score in scores:
+        if run:
+            record_score(score, run)
+        typer.echo(
+            f"{model} on {score.dataset} {split}: {score.metric} {score.value:.4f} ({score.rows} rows)"
+        )
+
+
+def _require_task(run: Path, task: Task) -> None:
+    """Raises ConfigError for a task of other labels, whose score could replace one of the run's own: SST-2 and SST-5
+    are one dataset."""
+    labels = read_record(run)["labels"]
+    if sorted(labels) != sorted(task.labels):
+        raise ConfigError(
+            f"--run: {run} has the labels {', '.join(labels) or 'none'}, {task.name} "
+            f"{', '.join(task.labels) or 'none'}: leave --run out, or score the run on its own task"
+        )
+
+
+def _require_same(run: Path, model: LocalModel) -> None:
+    """Raises ConfigError where the bundle was not exported from a run of these classes and this encoder."""
+    record, card = read_record(run), model.card
+    encoder = record["config"].get("encoder", {}).get("name")
+    if (encoder, record["labels"]) != (card.encoder.name, list(card.labels)):
+        raise ConfigError(
+            f"--run: {card.name} is no bundle of {run}: name the run that it was exported from"
+        )

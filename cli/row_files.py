@@ -1,0 +1,121 @@
+"""Rows with their answers as a table, as JSON lines or as parquet, in a file that appears whole or not at all."""
+
+import csv
+import gzip
+import io
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from heedful.cli.errors import CommandError
+from heedful.cli.texts import GZIPPED, Format, Texts
+from heedful.cli.vectors import STDOUT
+from heedful.files.atomic import write_file
+from heedful.files.rows import SEPARATORS
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".parquet")
+BETWEEN = ";"
+"""Of the labels of one text, in a table's cell."""
+
+Answered = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""What a row holds, and what is added to it; a table leaves out what is added as a dictionary."""
+Chunks = Iterator[Sequence[Answered]]
+
+
+def write_rows(
+    out: Path, format: Format, texts: Texts, chunks: Chunks, added: Callable[[], Any]
+) -> None:
+    """Write the rows as the suffix of `out` says, or to stdout as a table if the `format` of `texts` is one.
+
+    `added` gives pyarrow's schema of the answers. Raises CommandError for rows that the format cannot
+    hold, and where the file cannot be written.
+    """
+    if out == STDOUT:
+        _write_lines(sys.stdout.buffer, format, chunks)
+        sys.stdout.buffer.flush()
+        return
+    plain = Path(out.name.removesuffix(GZIPPED))
+
+    def write(part: Path) -> None:
+        if out.suffix == ".parquet":
+            _write_parquet(part, texts, chunks, added())
+            return
+        with part.open("wb") as file:
+            if plain.name == out.name:
+                _write_lines(file, plain.suffix[1:], chunks)
+                return
+            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as zipped:
+                _write_lines(zipped, plain.suffix[1:], chunks)
+
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_file(out, write)
+    except OSError as error:
+        raise CommandError(f"cannot write {out}: {error.strerror}") from error
+
+
+def _write_lines(file: Any, format: str, chunks: Chunks) -> None:
+    if format not in SEPARATORS:
+        for rows in chunks:
+            for record, answer in rows:
+                file.write(orjson.dumps({**record, **answer}, default=str) + b"\n")
+        return
+    text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+    table: csv.DictWriter[str] | None = None
+    for rows in chunks:
+        if table is None:
+            named = chain((record for record, _ in rows), (_cells(answer) for _, answer in rows))
+            names = list(dict.fromkeys(chain.from_iterable(named)))
+            table = csv.DictWriter(text, names, delimiter=SEPARATORS[format], lineterminator="\n")
+            table.writeheader()
+        for record, answer in rows:
+            try:
+                table.writerow(
+                    {name: _cell(value) for name, value in record.items()} | _cells(answer)
+                )
+            except ValueError as error:
+                raise CommandError(
+                    f"a row has other columns than those before it ({error}): write .jsonl"
+                ) from error
+    text.detach()
+
+
+def _cells(answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: BETWEEN.join(value) if isinstance(value, list) else value
+        for name, value in answer.items()
+        if not isinstance(value, dict)
+    }
+
+
+def _cell(value: Any) -> Any:
+    return orjson.dumps(value, default=str).decode() if isinstance(value, dict | list) else value
+
+
+def _write_parquet(out: Path, texts: Texts, chunks: Chunks, added: Any) -> None:
+    """`added` is pyarrow's schema of the answers. Rows of parquet keep their types; those of other files are held,
+    because only all of them tell the types."""
+    import pyarrow
+    from pyarrow import parquet
+
+    first = list(next(chunks, ()))  # now a parquet file's schema is known
+    own = texts.schema
+    if own is None:
+        first.extend(chain.from_iterable(chunks))
+        names = dict.fromkeys(name for record, _ in first for name in record)
+        try:
+            columns = {name: [record.get(name) for record, _ in first] for name in names}
+            own = pyarrow.table(columns).schema
+        except pyarrow.ArrowException as error:
+            raise CommandError(
+                f"{texts.name}: a column holds several types ({error}): write .jsonl"
+            ) from error
+    schema = pyarrow.unify_schemas([own, added])
+    with parquet.ParquetWriter(out, schema) as writer:
+        for rows in chain([first], chunks):
+            whole = [{**record, **answer} for record, answer in rows]
+            writer.write_table(pyarrow.Table.from_pylist(whole, schema))

@@ -1,0 +1,96 @@
+"""How well answers agree with labels, in numpy alone: accuracy, each class, confusion, calibration."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from heedful.text.arrays import Doubles, Ints
+
+BINS = 10
+"""Of confidence, equally wide, for the calibration error (Guo et al. 2017, section 2)."""
+Z = 1.96
+"""Normal quantile of a 95 % interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Of N rows: their `labels` as numbers (N,), and probabilities (N, C) of the model's classes 0 to C - 1.
+
+    A label from C on is none of the model's: such a row is wrong. `answered` (N,) is false where the model abstains.
+    """
+
+    names: Sequence[str]  # of the C classes, then of other labels
+    labels: Ints
+    probabilities: Doubles
+    answered: npt.NDArray[np.bool_]
+
+    @property
+    def answers(self) -> Ints:
+        return np.asarray(self.probabilities.argmax(axis=1))
+
+    @property
+    def right(self) -> npt.NDArray[np.bool_]:
+        return np.asarray(self.answers == self.labels)
+
+    @property
+    def confusion(self) -> npt.NDArray[np.int64]:
+        """(K, K) rows of each label, by the label that was answered."""
+        return confusion(self.labels, self.answers, len(self.names))
+
+    def summary(self) -> dict[str, Any]:
+        """All figures, for JSON."""
+        rows, right = len(self.labels), self.right
+        low, high = wilson(int(right.sum()), rows)
+        classes = by_class(self.names, self.confusion)
+        count = int(self.answered.sum())
+        known = self.labels < self.probabilities.shape[1]
+        own = self.probabilities[known, self.labels[known]]
+        return {
+            "rows": rows,
+            "accuracy": float(right.mean()),
+            "low": low,
+            "high": high,
+            "macro_f1": float(np.mean([one["f1"] for one in classes if one["rows"]])),
+            "log_loss": float(-np.log(np.maximum(own, 1e-12)).mean()) if known.any() else None,
+            "calibration_error": calibration_error(self.probabilities.max(axis=1), right),
+            "answered": count,
+            "accuracy_of_answered": float(right[self.answered].mean()) if count else None,
+            "classes": classes,
+            "confusion": self.confusion.tolist(),
+        }
+
+
+def confusion(labels: Ints, answers: Ints, count: int) -> npt.NDArray[np.int64]:
+    """(count, count) how many rows have a label (row) and an answer (column)."""
+    flat = np.bincount(labels * count + answers, minlength=count * count)
+    return flat.reshape(count, count)
+
+
+def by_class(names: Sequence[str], table: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Precision, recall, F1 and rows of each class of a confusion table (K, K); 0 for 0 divided by 0."""
+    right, rows, answers = table.diagonal(), table.sum(axis=1), table.sum(axis=0)
+    precision = right / np.maximum(answers, 1)
+    recall = right / np.maximum(rows, 1)
+    f1 = 2 * right / np.maximum(rows + answers, 1)
+    columns = (precision.tolist(), recall.tolist(), f1.tolist(), rows.tolist())
+    return [
+        {"label": name, "precision": p, "recall": r, "f1": f, "rows": n}
+        for name, p, r, f, n in zip(names, *columns, strict=True)
+    ]
+
+
+def wilson(right: int, rows: int) -> tuple[float, float]:
+    """Wilson's interval of 95 % for a share."""
+    share, z2 = right / rows, Z**2 / rows
+    middle, half = share + z2 / 2, Z * np.sqrt(share * (1 - share) / rows + z2 / (4 * rows))
+    return float((middle - half) / (1 + z2)), float((middle + half) / (1 + z2))
+
+
+def calibration_error(confidence: Doubles, right: npt.NDArray[np.bool_]) -> float:
+    """The mean distance of confidence (N,) from accuracy, over BINS of confidence, weighted by their rows."""
+    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    distances = np.bincount(bins, confidence - right, minlength=BINS)
+    return float(np.abs(distances).sum() / len(confidence))

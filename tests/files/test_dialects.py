@@ -1,0 +1,171 @@
+"""Tables by many writers: every row is read as it was written, or the file is refused; none vanishes."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from heedful.files.rows import Format, Rows
+
+
+class Refused(Exception):
+    pass
+
+
+def read(
+    content: bytes, format: Format, columns: Sequence[str] = ("text", "label"), **options: Any
+) -> list[tuple[int, list[str]]]:
+    return list(Rows(io.BytesIO(content), "t", format, columns, Refused, **options))
+
+
+PARTS = st.sampled_from(
+    [
+        '"',
+        '""',
+        '"so" it is',
+        "'",
+        ",",
+        ";",
+        "|",
+        "\t",
+        "\n",
+        "\r\n",
+        " ",
+        "\\",
+        "no",
+        "film",
+        "é",
+        "sep=;",
+        "\u200b",
+        "#",
+    ]
+)
+CELLS = st.lists(PARTS, min_size=1, max_size=5).map("".join)
+TABLES = st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=6)
+"""Of texts and labels, each of which may hold what separates cells and rows."""
+
+
+def by_csv(**dialect: Any) -> Callable[[list[tuple[str, str]]], bytes]:
+    def write(rows: list[tuple[str, str]]) -> bytes:
+        out = io.StringIO(newline="")
+        csv.writer(out, **dialect).writerows([("text", "label"), *rows])
+        return out.getvalue().encode()
+
+    return write
+
+
+def by_pandas(**dialect: Any) -> Callable[[list[tuple[str, str]]], bytes]:
+    def write(rows: list[tuple[str, str]]) -> bytes:
+        frame = pandas.DataFrame(rows, columns=["text", "label"])
+        written: str = frame.to_csv(index=False, **dialect)
+        return written.encode()
+
+    return write
+
+
+def by_excel(start: str, **dialect: Any) -> Callable[[list[tuple[str, str]]], bytes]:
+    """Excel's "CSV UTF-8" begins with a byte order mark; some begin with a line for Excel."""
+    return lambda rows: start.encode() + by_csv(lineterminator="\r\n", **dialect)(rows)
+
+
+WRITERS: dict[str, tuple[Format, Callable[[list[tuple[str, str]]], bytes]]] = {
+    "csv": ("csv", by_csv()),
+    "csv, unix": ("csv", by_csv(dialect="unix")),
+    "csv, all quoted, semicolons": ("csv", by_csv(delimiter=";", quoting=csv.QUOTE_ALL)),
+    "csv, bars": ("csv", by_csv(delimiter="|", quoting=csv.QUOTE_NONNUMERIC)),
+    "csv, tabs in .csv": ("csv", by_csv(dialect="excel-tab")),
+    "csv, tabs": ("tsv", by_csv(dialect="excel-tab")),
+    "csv, tabs, all quoted": ("tsv", by_csv(dialect="excel-tab", quoting=csv.QUOTE_ALL)),
+    "pandas": ("csv", by_pandas()),
+    "pandas, Windows": ("csv", by_pandas(lineterminator="\r\n")),
+    "pandas, tabs": ("tsv", by_pandas(sep="\t")),
+    "pandas, semicolons": ("csv", by_pandas(sep=";")),
+    "Excel": ("csv", by_excel("\ufeff")),
+    "Excel in Europe": ("csv", by_excel("\ufeff", delimiter=";")),
+    "a line for Excel": ("csv", by_excel("\ufeffsep=;\r\n", delimiter=";")),
+    "Excel, tabs": ("tsv", by_excel("\ufeff", delimiter="\t")),
+    "a blank line first": ("csv", by_excel("\n\r\n")),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@given(rows=TABLES)
+@example(rows=[('"Good', "a"), ('bad"', "b")])
+@example(rows=[('"Good" film', "a"), ('"', '"')])
+def test_rows_are_read_as_they_were_written(name: str, rows: list[tuple[str, str]]) -> None:
+    format, write = WRITERS[name]
+    content = write(rows)
+    try:
+        found = [tuple(values) for _, values in read(content, format)]
+    except Refused as error:  # lines that are rows too
+        is_one_row = any("\t" in cell and "\n" in cell for row in rows for cell in row)
+        if not is_one_row or "each of these lines is a row too" not in str(error):
+            raise
+    else:
+        assert found == rows
+
+
+LINES = CELLS.map(lambda cell: cell.replace("\t", "").replace("\n", "").replace("\r", "")).filter(
+    bool
+)
+
+
+@given(st.lists(st.tuples(LINES, LINES), min_size=1, max_size=6), st.sampled_from(["\n", "\r\n"]))
+@example([('"Good film', "pos"), ("fine", "neg"), ('it was bad"', "neg")], "\n")
+@example([('"Good film', "pos"), ('"Bad film', "neg")], "\n")
+@example([("pos", '"Good film'), ('"Bad" film', "neg")], "\n")
+def test_of_a_table_written_by_hand_no_row_is_lost(rows: list[tuple[str, str]], end: str) -> None:
+    """Cells between tabs as they are. A cell that is quoted from end to end is read without its quotes."""
+    content = end.join("\t".join(row) for row in [("text", "label"), *rows])
+    try:
+        found = read(content.encode(), "tsv")
+    except Refused as error:
+        if "each of these lines is a row too" not in str(error):
+            raise
+        return
+    assert [line for line, _ in found] == list(range(2, len(rows) + 2))
+    for (_, values), row in zip(found, rows, strict=True):
+        assert [value.replace('"', "") for value in values] == [
+            cell.replace('"', "") for cell in row
+        ]
+
+
+@given(TABLES, st.sampled_from(["", "\ufeff"]), st.booleans())
+def test_json_lines_by_hand_and_by_pandas(
+    rows: list[tuple[str, str]], start: str, ascii_only: bool
+) -> None:
+    frame = pandas.DataFrame(rows, columns=["text", "label"])
+    by_frame = frame.to_json(orient="records", lines=True, force_ascii=ascii_only)
+    by_hand = "\r\n".join(
+        json.dumps({"label": label, "text": text}, ensure_ascii=ascii_only) for text, label in rows
+    )
+    for content in (by_frame, by_hand):
+        assert [tuple(values) for _, values in read((start + content).encode(), "jsonl")] == rows
+
+
+@pytest.mark.parametrize(
+    ("format", "content", "said"),
+    [
+        (
+            "tsv",
+            'text\tlabel\n"Good film\tpos\nfine\tpos\nit was bad"\tneg\n',
+            r"t:2: a quote is opened here and closed in line 4, but each of these lines is a row too",
+        ),
+        ("tsv", 'text\n"Good\nbad"\n', r"t:2: a quote is opened here and closed in line 3"),
+        ("tsv", "text\tlabel\ra\tb\r", r"t:1: a carriage return"),
+        ("csv", "\n\ntext,label\na,b,c\n", r"t:4: 3 cells"),
+        ("csv", "\n\nbody,label\na,b\n", r"t:3: no column 'text'"),
+        ("csv", "sep=;\nbody;label\na;b\n", r"t:2: no column 'text': the header names body, label"),
+        ("txt", "so\rit\ris\r", r"t:1: a carriage return"),
+    ],
+)
+def test_what_may_be_one_row_or_several_is_refused(format: Format, content: str, said: str) -> None:
+    columns = ["text", "label"] if "label" in content else ["text"]
+    with pytest.raises(Refused, match=said):
+        read(content.encode(), format, columns)

@@ -1,0 +1,52 @@
+"""What a text holds that nobody sees, and emoji that are written with it.
+
+IGNORABLE is Unicode's property Default_Ignorable_Code_Point (DerivedCoreProperties.txt), whose blocks stay as they
+are in every later version: the code points that Unicode may still assign there are in it. ANNOTATION marks and control
+characters have no glyph either. White space is none of these.
+"""
+
+import re
+import unicodedata
+
+IGNORABLE = (
+    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    r"\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+ANNOTATION = r"\ufff9-\ufffb"
+CONTROLS = "".join(
+    rf"\x{code:02x}"
+    for code in range(0xA0)
+    if unicodedata.category(chr(code)) == "Cc"
+    and not chr(code).isspace()
+    and code
+    not in (0x1B, 0x91, 0x92, 0x93, 0x94, 0x9B)  # escapes; quotation marks (text.plain.MARKS)
+)
+_ESCAPES = (
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # a terminal's colours and cursor
+    r"|\x9b[0-9:;]+m"  # colours in one byte less
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # titles, links
+    r"|\x1b[()][0-9A-Z]"  # character sets
+)
+"""ECMA-48's control sequences."""
+_GONE = f"{IGNORABLE}{ANNOTATION}{CONTROLS}"
+INVISIBLE = re.compile(rf"(?:{_ESCAPES}|[\x1b\x9b]|[{_GONE}]+)+")
+_PICTURES = r"\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001f1e5\U0001f200-\U0001faff"
+"""The blocks of Unicode's Extended_Pictographic."""
+_PICTURE = f"[{_PICTURES}]"
+EMOJI = (
+    rf"{_PICTURE}(?:[\U0001f3fb-\U0001f3ff\ufe00-\ufe0f\U000e0020-\U000e007f]|\u200d{_PICTURE})+"
+    r"|[\U0001f1e6-\U0001f1ff]{2}"
+)
+"""In a regular expression, an emoji of several characters (UTS 51, 1.4.9): joined, with a colour of skin, a flag."""
+BEGINNINGS = rf"\x1b\x9b{_GONE}{_PICTURES}\U0001f1e6-\U0001f1ff"
+"""What INVISIBLE or EMOJI may begin with, in a set of a regular expression."""
+
+
+def without_invisible(text: str) -> str:
+    """The text as it is seen."""
+    return text if text.isascii() and text.isprintable() else INVISIBLE.sub("", text)
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of it is seen."""
+    return not text or text.isspace() or not without_invisible(text).strip()
