@@ -13,6 +13,7 @@ from heedful.text.kinds import NLI_LABELS
 from heedful.training.data_folder import records
 from heedful.training.tasks import broad_text, imdb, nli
 from heedful.training.tasks.base import Example, Source, Task
+from heedful.training.tasks.labelled import UNSTATED
 from heedful.training.tasks.templates import pair
 
 SEED = 1
@@ -83,7 +84,7 @@ def _train(data: Path) -> list[Example]:
 
 TRAIN = Source(
     "labels",
-    f"{imdb.UNSTATED}; {broad_text.PAIR_LICENCE}",
+    f"{UNSTATED}; {broad_text.PAIR_LICENCE}",
     "ends of 8,000 reviews of IMDB, 9,000 headings with their first sentences and 11,000 sentences of 11 kinds, "
     "with the sentence of their label and of another",
     _train,
