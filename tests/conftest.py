@@ -1,4 +1,4 @@
-"""The service as it is shipped, in a separate process, for the tests of the whole."""
+"""What tests of several packages share: a parser, and the service as it is shipped, in a separate process."""
 
 from collections.abc import Iterator
 
@@ -6,11 +6,18 @@ import pytest
 from hypothesis import settings
 
 from benchmarks.processes import bundles
+from tests.builders import BuiltParser, build_parser
 from tests.process import Process
 from tests.shipped import BUNDLES, SHIPPED
 
 settings.register_profile("no time limit", deadline=None)  # of an example, 200 ms by default
 settings.load_profile("no time limit")
+
+
+@pytest.fixture(scope="session")
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
+    """A small parser."""
+    return build_parser(tmp_path_factory.mktemp("parsers") / "parser")
 
 
 @pytest.fixture(scope="session")

@@ -27,9 +27,3 @@ def test_an_adapter_becomes_a_bundle_that_answers_as_its_card_says(tmp_path: Pat
         found = model.predict(examples, task)
     right = [one.label == answer for one, answer in zip(examples, found, strict=True)]
     assert abs(sum(right) / PAIRS - claimed) < 0.07
-
-
-@pytest.mark.parametrize("name", ["ms-san-minilm-nli", "ms-san-minilm-nli-genres"])
-def test_an_adapter_is_small(name: str) -> None:
-    megabytes = sum(file.stat().st_size for file in (ADAPTERS / name).iterdir()) / 1e6
-    assert 0 < megabytes < 6

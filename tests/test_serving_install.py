@@ -155,30 +155,6 @@ def test_it_holds_no_torch(python: Path) -> None:
     assert run(python, "-c", found).split() == ["None", "onnxruntime"]
 
 
-@pytest.mark.slow
-def test_it_passes_the_serving_tests(python: Path) -> None:
-    """A selection in which everything that serves is imported and runs; the rest only takes longer."""
-    assert Path(sys.executable) != python
-    output = run(
-        python,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "tests/text/test_parser_load.py",
-        "tests/runtime/test_explain.py",
-        "tests/runtime/test_int8.py",
-        "tests/runtime/test_pieces.py",
-        "tests/app/test_answers.py",
-        "tests/app/test_explain.py",
-        "tests/app/test_reload.py",
-        "tests/app/test_tei.py",
-    )
-    assert " passed" in output
-    assert "failed" not in output
-
-
 @pytest.fixture(scope="module")
 def with_bundles(empty: Path, python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same interpreter with the wheel of the bundles, built as `make wheels` builds it."""

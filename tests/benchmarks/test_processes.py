@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.processes import ServerFailed, bundles, free_port, serving
+from benchmarks.processes import ServerFailed, free_port, serving
 
 FORKING = """
 import http.server, subprocess, sys
@@ -37,13 +37,6 @@ def test_a_server_that_ends_is_told_with_its_last_words() -> None:
         serving(command, f"http://127.0.0.1:{free_port()}", "/"),
     ):
         pass
-
-
-def test_a_folder_of_chosen_bundles() -> None:
-    with bundles(["ms-san-sst2"], Path("bundles")) as folder:
-        assert {path.name for path in folder.iterdir()} >= {"ms-san-sst2", "parser"}
-        assert not (folder / "disan-sst5").exists()
-        assert (folder / "ms-san-sst2" / "card.json").is_file()
 
 
 def _runs(pid: int) -> bool:

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.examples import Example, alike, examples, requests, run, table
+from tests.docs.examples import Example, alike, examples, requests, run
 from tests.process import ROOT
-from tests.shipped import SHIPPED
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REQUESTS = requests(README)
@@ -27,23 +26,6 @@ TOOLS = [
 NO_CURL = pytest.mark.skipif(
     not shutil.which("curl") and "CI" not in os.environ, reason="curl is not installed"
 )
-
-
-def test_it_is_a_first_screen() -> None:
-    lines = README.splitlines(keepends=True)
-    assert len(lines) <= 120
-    start = "".join(lines[:40])
-    assert "](docs/page-evidence.png)" in start
-    assert requests(start)[0].answer is not None
-
-
-def test_every_command_is_run_or_excused() -> None:
-    commands = [one.command for one in examples(README)]
-    assert set(NOT_RUN) <= set(commands)
-    assert [one.command.split()[0] for one in REQUESTS] == ["curl"] * 3
-    assert [one.command.split()[0] for one in TOOLS] == ["heedful"]
-    assert len(commands) == len(REQUESTS) + len(TOOLS) + len(NOT_RUN)
-    assert README.count("```") == 2 * (len(commands) + len(REQUESTS) + len(PYTHON))
 
 
 def test_the_python_runs_and_prints_similarities() -> None:
@@ -81,13 +63,3 @@ def test_a_command_makes_what_it_names(example: Example, tmp_path: Path) -> None
     assert len(made) == example.command.count("\n")
     for name in made:
         assert (tmp_path / name).exists()
-
-
-def test_the_table_has_every_bundle_and_marks_the_speed_of_another_version() -> None:
-    rows = {cells[0].strip("`"): cells[-1] for cells in table(README, "Models")}
-    assert set(rows) == set(SHIPPED)
-    for name, speed in rows.items():
-        if speed:
-            record = json.loads((ROOT / f"results/transfer/{name}.json").read_text())
-            card = json.loads((ROOT / f"bundles/{name}/card.json").read_text())
-            assert (record.get("version") == card["version"]) != speed.endswith("†"), name

@@ -16,7 +16,7 @@ from heedful.text.vocab import Vocab
 from heedful.training.bag import word_keys
 from heedful.training.linear import Linear, Recipe, Texts
 from tests.asking import classify, embed, explain
-from tests.builders import BuiltParser, build_bundle, build_parser, build_pieces
+from tests.builders import BuiltParser, build_bundle, build_pieces
 
 TEXTS = [
     *("the dog is good", "two kids wash", "zebras wash zebras", "a man at the ballgame"),
@@ -31,11 +31,6 @@ MADE = Provenance(
 )
 
 
-@pytest.fixture(scope="module")
-def parser(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
-    return build_parser(tmp_path_factory.mktemp("models") / "parser")
-
-
 def lexicon_of(base: Bundle) -> Bundle:
     """The base, with "zebras" in its words where it has a list of them."""
     if not isinstance(base.vocab, Vocab):
@@ -46,12 +41,12 @@ def lexicon_of(base: Bundle) -> Bundle:
 
 
 @pytest.mark.parametrize("kind", ["words", "int8", "pieces"])
-def test_the_service_answers_as_numpy(kind: str, tmp_path: Path, parser: BuiltParser) -> None:
+def test_the_service_answers_as_numpy(kind: str, tmp_path: Path, pipeline: BuiltParser) -> None:
     """The base may have a tree, int8 and explain graphs, or pieces; words that it lacks count too."""
     pieces = build_pieces() if kind == "pieces" else None
     build_bundle(
         tmp_path,
-        parser,
+        pipeline,
         name="tiny-base",
         kind="embedding",
         tree=kind != "pieces",
@@ -60,7 +55,7 @@ def test_the_service_answers_as_numpy(kind: str, tmp_path: Path, parser: BuiltPa
         int8=kind == "int8",
     )
     base = read(tmp_path / "tiny-base")
-    options = Options(tmp_path, str(parser.folder), threads=1)
+    options = Options(tmp_path, str(pipeline.folder), threads=1)
 
     async def run() -> None:
         async with running(options) as service:
@@ -94,7 +89,7 @@ def test_the_service_answers_as_numpy(kind: str, tmp_path: Path, parser: BuiltPa
     asyncio.run(run())
 
 
-def test_a_composed_word_has_its_own_key(tmp_path: Path, parser: BuiltParser) -> None:
+def test_a_composed_word_has_its_own_key(tmp_path: Path, pipeline: BuiltParser) -> None:
     """Words that are composed from their spelling are distinguished, in numpy and in the graph."""
     rows = 2**12
     vocab = Vocab(["the", "dog"], composed=rows)
@@ -103,7 +98,7 @@ def test_a_composed_word_has_its_own_key(tmp_path: Path, parser: BuiltParser) ->
     assert len({key for each in keys for key in each.tolist()}) == len(
         {word for text in TEXTS for word in text.split()}
     )
-    build_bundle(tmp_path, parser, name="tiny-base", kind="embedding", tree=False)
+    build_bundle(tmp_path, pipeline, name="tiny-base", kind="embedding", tree=False)
     base = read(tmp_path / "tiny-base")
     card = base.card.model_copy(update={"composed": rows})
     texts = Texts(keys, np.zeros((len(TEXTS), 8), np.float32))

@@ -1,48 +1,49 @@
-"""A bundle whose unlisted words are composed: exported, read back, and asked alone and in batches."""
+"""A bundle whose unlisted words are composed, in a branch that a batch of listed words skips."""
 
 import numpy as np
-import onnxruntime
+import onnx
 import pytest
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from heedful.export.bundle import make
+from heedful.export.composed_branch import composed_in_branch
 from heedful.export.weight_storage import Storage
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER
-from heedful.runtime.engine.graphs import encoder_feeds
+from heedful.runtime.engine.graphs import Feeds, encoder_feeds
 from heedful.text.arrays import Floats
 from heedful.text.batch import collate
-from tests.export.trained import composed
+from heedful.text.graph import open_session
+from tests.export.trained import ROWS, composed
 
-TEXTS = (
-    ["word1", "iOS", "word2", "18.2"],
-    ["word1", "ios", "word2", "18.3"],
-    ["word3"],
-    ["你好世界", "awsome"],
-    ["Привет", "word4", "awesome"],
-)
+LISTED = [["word1", "word2", "word7"], ["word3"]]
+UNLISTED = ["iOS", "ios", "18.2", "18.3", "你好世界", "Привет", "awsome", "awesome"]
+MIXED = [["word1", "iOS", "word2", "18.2"], ["word3"], ["Привет", "word4", "awesome"]]
 
 
-def vectors(bundle: Bundle, texts: list[list[str]]) -> Floats:
-    session = onnxruntime.InferenceSession(
-        bundle.files[ENCODER], providers=["CPUExecutionProvider"]
-    )
+def feeds(bundle: Bundle, texts: list[list[str]]) -> Feeds:
     sentences = [bundle.vocab.sentence(text, np.arange(len(text))) for text in texts]
-    (found,) = session.run(None, encoder_feeds(bundle.card, collate(sentences)))
+    return encoder_feeds(bundle.card, collate(sentences))
+
+
+def run(graph: bytes, feeds: Feeds) -> Floats:
+    # Without ONNX Runtime's optimizations: they change the last bits of two different graphs differently.
+    (found,) = open_session(graph, optimize=False).run(None, feeds)
     return np.asarray(found, np.float32)
 
 
-def test_a_vector_does_not_depend_on_the_batch(open_words: Bundle) -> None:
-    together = vectors(open_words, list(TEXTS))
-    for text, row in zip(TEXTS, together, strict=True):
-        np.testing.assert_allclose(vectors(open_words, [text])[0], row, atol=1e-5)
+@pytest.fixture(scope="module")
+def branched(open_words: Bundle) -> bytes:
+    model = onnx.load_from_string(open_words.files[ENCODER])
+    composed_in_branch(model)
+    content: bytes = model.SerializeToString()
+    return content
 
 
 def test_no_two_unlisted_words_have_one_vector(open_words: Bundle) -> None:
-    words = ["iOS", "ios", "18.2", "18.3", "你好世界", "Привет", "awsome", "awesome"]
-    found = vectors(open_words, [[word] for word in words])
-    for i in range(len(words)):
-        for j in range(i):
-            assert np.abs(found[i] - found[j]).max() > 1e-4, (words[i], words[j])
+    found = run(open_words.files[ENCODER], feeds(open_words, [[word] for word in UNLISTED]))
+    apart = np.abs(found[:, None] - found[None]).max(axis=2) + np.eye(len(UNLISTED))
+    assert apart.min() > 1e-4
 
 
 @pytest.mark.parametrize("storage", ["normal", "small"])
@@ -51,3 +52,32 @@ def test_every_product_of_its_int8_graph_reads_the_same_bits_in_any_batch(storag
     int8 = make(composed(), "open-words", storage, int8=True).card.int8
     assert int8 is not None
     assert (int8.products, int8.left) == (12, 0)
+
+
+@pytest.mark.parametrize("texts", [LISTED, MIXED, [MIXED[0]], [*LISTED, MIXED[2]]])
+def test_the_branch_keeps_the_bits(
+    open_words: Bundle, branched: bytes, texts: list[list[str]]
+) -> None:
+    fed = feeds(open_words, texts)
+    np.testing.assert_array_equal(run(branched, fed), run(open_words.files[ENCODER], fed))
+
+
+def test_only_a_batch_with_a_composed_word_looks_features_up(
+    open_words: Bundle, branched: bytes
+) -> None:
+    """Features that are in no table: looking them up is an error."""
+    expected = run(open_words.files[ENCODER], feeds(open_words, LISTED))
+    listed, mixed = (
+        fed | {"features": np.full_like(fed["features"], ROWS + 1)}
+        for fed in (feeds(open_words, texts) for texts in (LISTED, MIXED))
+    )
+    np.testing.assert_array_equal(run(branched, listed), expected)
+    with pytest.raises(InvalidArgument, match="out of data bounds"):
+        run(branched, mixed)
+
+
+def test_a_graph_that_composes_none_stays(plain: Bundle) -> None:
+    model = onnx.load_from_string(plain.files[ENCODER])
+    before = model.SerializeToString(deterministic=True)
+    composed_in_branch(model)
+    assert model.SerializeToString(deterministic=True) == before

@@ -31,7 +31,7 @@ from heedful.runtime.service import Options, Service
 from heedful.text.batch import Sentence, collate
 from heedful.text.parse import ParseJob, Parser
 from tests.asking import classify, embed, explain
-from tests.builders import build_parser
+from tests.builders import BuiltParser
 from tests.export.trained import MAX_TOKENS, WORDS, classifier
 from tests.forests import forest
 from tests.models.test_encoders import SMALLER
@@ -42,9 +42,9 @@ TEXTS = ("word1", "word7 word2 unheard-of word2", " ".join(f"word{i}" for i in r
 class Bundles:
     """A folder of models for each encoder, whose one bundle is exported when it is first asked for."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, parser: BuiltParser) -> None:
         self.folder = folder
-        self.parser = build_parser(folder / "parser")
+        self.parser = parser
         self._trained: dict[str, TrainedModel] = {}
 
     def export(self, name: str) -> TrainedModel:
@@ -62,8 +62,8 @@ class Bundles:
 
 
 @pytest.fixture(scope="module")
-def bundles(tmp_path_factory: pytest.TempPathFactory) -> Bundles:
-    return Bundles(tmp_path_factory.mktemp("models"))
+def bundles(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> Bundles:
+    return Bundles(tmp_path_factory.mktemp("models"), pipeline)
 
 
 @pytest.fixture
@@ -100,7 +100,10 @@ def test_no_session_warns_of_a_constant_that_is_left_over(
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("name", sorted(ENCODERS))
+SERVED = ("ms-san", "ms-san-bert", "disan")  # with trees, with pieces, with neither
+
+
+@pytest.mark.parametrize("name", SERVED)
 def test_it_is_served_as_it_is_in_torch(
     name: str, bundles: Bundles, served: tuple[Service, asyncio.Runner]
 ) -> None:
@@ -154,62 +157,7 @@ def test_an_encoder_without_products_is_exported_in_floats(bundles: Bundles) -> 
     assert made.card.int8 is None
 
 
-EXPLAINED = ("ms-san", "ms-san-bert", "disan", "dsa", "lama")
-
-
-@pytest.mark.parametrize("name", EXPLAINED)
-def test_it_is_explained_by_the_service_as_the_plain_route_answers(
-    name: str, bundles: Bundles, served: tuple[Service, asyncio.Runner]
-) -> None:
-    """Vector, probabilities and what is said of the tokens; without each prior what torch gives then."""
-    service, runner = served
-    trained = bundles.export(name)
-    model, head = as_stored(trained.model), as_stored(trained.head or nn.Identity())
-    for text in TEXTS:
-        plain = runner.run(classify(service, [text], model=f"{name}-toy")).value[0]
-        (vector,) = runner.run(embed(service, [text], model=f"{name}-toy")).value
-        asking = explain(service, [text], model=f"{name}-toy")
-        (tokens,), found = runner.run(asking).value
-        (one,) = found.sentences
-        assert found.scores is not None
-        np.testing.assert_allclose(np.log(found.scores), np.log(plain), atol=1e-5, rtol=0)
-        np.testing.assert_allclose(one.embedding[0], vector, atol=1e-5, rtol=0)
-        length = len(tokens.parse)  # words, of however many pieces
-        assert len(tokens.ids) == length
-        for weights in one.maps.values():
-            assert weights.shape in ((1, length, length), (1, 1, length))
-            sees = (weights != 0).any(-1) if name.startswith("disan") else 1
-            np.testing.assert_allclose(weights.sum(-1), sees, atol=1e-5, rtol=0)
-        for weights in one.pooling.values():
-            np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5, rtol=0)
-        assert all(w.min() > 0 and w.max() < 1 for w in one.gate.values())
-
-        feeds = collate([trained.vocab.sentence(tokens.parse.tokens, tokens.parse.heads)])
-        fields = {"ids": feeds.ids, "lengths": feeds.lengths, "heads": feeds.heads}
-        if feeds.pieces is not None:
-            fields["pieces"] = feeds.pieces
-        tensors = {key: torch.from_numpy(value) for key, value in fields.items()}
-        for prior in model.encoder.priors:
-            asking = explain(
-                service,
-                [text],
-                ExplainOptions(priors={prior: False}),
-                model=f"{name}-toy",
-            )
-            _, off = runner.run(asking).value
-            with torch.inference_mode():
-                known = model.explain(
-                    **tensors, alpha=torch.tensor(trained.alpha), **{prior: torch.tensor(False)}
-                )
-                logits = head(known.sentence)
-            np.testing.assert_allclose(off.sentences[0].embedding, known.sentence, atol=1e-4)
-            assert off.scores is not None
-            np.testing.assert_allclose(off.scores, logits.double().softmax(-1)[0], atol=1e-4)
-
-
 ALPHA = 0.8
-
-
 GRADIENTS = ("ms-san", "disan", "lama")  # three kinds of attention, all over words
 
 

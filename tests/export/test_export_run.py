@@ -32,7 +32,7 @@ from heedful.text.parse import Parser
 from heedful.training import checkpoint, tasks
 from heedful.training.errors import DataMissing
 from heedful.training.tasks.base import Example
-from tests.builders import BuiltParser, build_parser
+from tests.builders import BuiltParser
 from tests.export.test_run import train
 from tests.export.trained import DIM, WORDS, trained
 
@@ -40,26 +40,21 @@ ROWS = 2048
 
 
 @pytest.fixture(scope="module")
-def parser(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
-    return build_parser(tmp_path_factory.mktemp("models") / "parser")
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, parser: BuiltParser) -> Path:
+def run(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> Path:
     """A run on six sentences; its folder's parent is the data folder."""
-    return train(tmp_path_factory.mktemp("data"), parser.folder)
+    return train(tmp_path_factory.mktemp("data"), pipeline.folder)
 
 
 @pytest.fixture(scope="module")
-def exported(run: Path, parser: BuiltParser) -> Path:
+def exported(run: Path, pipeline: BuiltParser) -> Path:
     """Its bundle, with rows that compose unlisted words."""
-    out = parser.folder.parent / "ms-san-sst2"
-    export.command(run, out, composed=ROWS, data=run.parent, parser=str(parser.folder))
+    out = run.parent / "models" / "ms-san-sst2"
+    export.command(run, out, composed=ROWS, data=run.parent, parser=str(pipeline.folder))
     return out
 
 
 def test_one_call_writes_all_of_it_and_it_passes_its_self_test(
-    run: Path, exported: Path, parser: BuiltParser
+    run: Path, exported: Path, pipeline: BuiltParser
 ) -> None:
     found = bundle.read(exported)
     card = found.card
@@ -74,17 +69,17 @@ def test_one_call_writes_all_of_it_and_it_passes_its_self_test(
     assert 0 < card.trained.answers < 0.02
     (score,) = (one for one in card.scores if one.split == "dev")
     assert (score.metric, score.rows, score.value) == ("accuracy", 6, card.int8.int8)
-    assert selftest.run([exported], str(parser.folder)).moved == {}
+    assert selftest.run([exported], str(pipeline.folder)).moved == {}
 
 
 def test_probabilities_are_divided_by_the_temperature_that_fits_dev(
-    run: Path, exported: Path, parser: BuiltParser
+    run: Path, exported: Path, pipeline: BuiltParser
 ) -> None:
     """Of 6 rows that the run answers rightly the likeliest temperature is the least that is allowed."""
     found = bundle.read(exported)
     start = read(run)
     task = tasks.get("sst2")
-    dev = DevSplit.read(task, task.dev.read(run.parent), Parser.load(parser.folder), start)
+    dev = DevSplit.read(task, task.dev.read(run.parent), Parser.load(pipeline.folder), start)
     head = torch_head(start)
     assert head is not None
     logits = head(dev.sides(torch_vectors(start, dev.sentences)))
@@ -94,13 +89,13 @@ def test_probabilities_are_divided_by_the_temperature_that_fits_dev(
 
 
 def test_what_cannot_be_exported_writes_nothing(
-    run: Path, exported: Path, parser: BuiltParser, tmp_path: Path
+    run: Path, exported: Path, pipeline: BuiltParser, tmp_path: Path
 ) -> None:
     before = {file.name: file.read_bytes() for file in exported.iterdir()}
-    other = shutil.copytree(parser.folder, tmp_path / "other")
+    other = shutil.copytree(pipeline.folder, tmp_path / "other")
     meta = json.loads((other / "meta.json").read_text())
     (other / "meta.json").write_text(json.dumps({**meta, "name": "other"}))
-    loaded = Parser.load(parser.folder)
+    loaded = Parser.load(pipeline.folder)
 
     def refused(how: Choices, data: Path = run.parent, parser: Parser = loaded) -> None:
         export_run(run, exported, how, data=data, parser=parser, say=print)
@@ -117,21 +112,21 @@ def test_what_cannot_be_exported_writes_nothing(
 
 
 @pytest.fixture(scope="module")
-def embedding(parser: BuiltParser) -> TrainedModel:
+def embedding(pipeline: BuiltParser) -> TrainedModel:
     """Random weights, with the projection that an embedding has."""
     start = trained("embedding")
     torch.manual_seed(1)
     model = SentenceEncoder(start.model.embedding, start.model.encoder, nn.Linear(2 * DIM, DIM))
-    card = ParserCard(name=parser.name, fingerprint=parser.fingerprint)
+    card = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
     return replace(start, model=model, task="embed", parser=card)
 
 
 @pytest.fixture(scope="module")
-def pairs(embedding: TrainedModel, parser: BuiltParser) -> DevSplit:
+def pairs(embedding: TrainedModel, pipeline: BuiltParser) -> DevSplit:
     rng = np.random.default_rng(2)
     texts = [" ".join(f"word{i}" for i in rng.integers(0, WORDS - 2, 8)) for _ in range(40)]
     examples = [Example((a, b), float(i)) for i, (a, b) in enumerate(pairwise(texts))]
-    return DevSplit.read(tasks.get("embed"), examples, Parser.load(parser.folder), embedding)
+    return DevSplit.read(tasks.get("embed"), examples, Parser.load(pipeline.folder), embedding)
 
 
 def test_the_mean_cosine_falls_to_what_is_named(embedding: TrainedModel, pairs: DevSplit) -> None:

@@ -1,58 +1,30 @@
-"""The exported files as ONNX Runtime runs them, against torch with the weights as stored."""
+"""The exported files as ONNX Runtime runs them, and what they store."""
 
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import onnxruntime
+import pytest
+import torch
+from torch import nn
 
+from heedful.export.onnx import encoder_graph, head_graph
+from heedful.export.weight_storage import round_weights
+from heedful.models.heads import BatchNormClassificationHead, BatchNormNLIHead
+from heedful.models.registry import build
+from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER
-from heedful.text.arrays import Floats
-from heedful.text.batch import Batch, Sentence, collate
-from tests.export.trained import WORDS
-from tests.forests import chain, forest
-
-
-def run(path: Path, **feeds: npt.NDArray[np.generic]) -> Floats:
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    (output,) = session.run(None, feeds)
-    return np.asarray(output, np.float32)
-
-
-def encode(bundle: Bundle, batch: Batch, alpha: float = 0.5) -> Floats:
-    return run(
-        bundle.folder / ENCODER,
-        ids=batch.ids,
-        lengths=batch.lengths,
-        heads=batch.heads,
-        alpha=np.array(alpha, np.float32),
-    )
-
-
-def sentence(rng: np.random.Generator, length: int) -> Sentence:
-    return Sentence(rng.integers(1, WORDS, length), forest(rng, length))
-
-
-def test_tree_and_alpha_reach_the_vector(nli: Bundle) -> None:
-    rng = np.random.default_rng(2)
-    ids = rng.integers(1, WORDS, 12)
-    first = collate([Sentence(ids, forest(rng, 12))])
-    second = collate([Sentence(ids, chain(12))])
-    assert np.abs(encode(nli, first) - encode(nli, second)).max() > 1e-3
-    assert np.abs(encode(nli, first, 0.5) - encode(nli, first, 1.0)).max() > 1e-3
-    # without weight on distances the tree does not matter
-    np.testing.assert_array_equal(encode(nli, first, 0.0), encode(nli, second, 0.0))
+from heedful.text.graph import open_session
+from tests.export.trained import DIM, WORDS
 
 
 def test_a_graph_without_distances_asks_for_neither_tree_nor_alpha(plain: Bundle) -> None:
-    rng = np.random.default_rng(3)
-    batch = collate([sentence(rng, 4), sentence(rng, 9)])
-    vectors = run(plain.folder / ENCODER, ids=batch.ids, lengths=batch.lengths)
+    feeds = {"ids": np.ones((2, 9), np.int64), "lengths": np.array([4, 9])}
+    (vectors,) = open_session(plain.files[ENCODER]).run(None, feeds)
     assert vectors.shape == (2, plain.card.dimension)
-    assert not plain.card.tree
-    assert plain.card.alpha is None
+    assert (plain.card.tree, plain.card.alpha) == (False, None)
 
 
 def test_weights_are_stored_small(nli: Bundle) -> None:
@@ -75,3 +47,48 @@ def test_a_bundle_says_nothing_of_the_machine_it_was_made_on(nli: Bundle) -> Non
         content = file.read_bytes()
         assert b".py" not in content
         assert str(Path.cwd()).encode() not in content
+
+
+@pytest.mark.parametrize(
+    ("head", "inputs"),
+    [
+        (BatchNormNLIHead(6, hidden=5), ("first", "second")),
+        (BatchNormClassificationHead(6, classes=2, hidden=5), ("sentence",)),
+    ],
+    ids=["nli", "classification"],
+)
+def test_a_batch_norm_head_exports(head: nn.Module, inputs: tuple[str, ...]) -> None:
+    """What training kept of its batches must reach the graph."""
+    rng = np.random.default_rng(0)
+    for _ in range(5):  # training moves the running means
+        head.train()(
+            *(torch.tensor(rng.normal(3, 2, (16, 6)), dtype=torch.float32) for _ in inputs)
+        )
+    round_weights(head.eval())
+    session = open_session(head_graph(head, 6, inputs))
+    for size in (1, 2, 33):
+        sides = rng.normal(size=(len(inputs), size, 6)).astype(np.float32)
+        (logits,) = session.run(None, dict(zip(inputs, sides, strict=True)))
+        with torch.inference_mode():
+            expected = head(*map(torch.from_numpy, sides))
+        np.testing.assert_allclose(logits, expected, atol=1e-5, rtol=0)
+
+
+def test_disan_holds_no_weight_per_pair_and_feature() -> None:
+    """No tensor outside its two loops over the reference token has B*L*L*D values."""
+    torch.manual_seed(0)
+    model = SentenceEncoder(
+        word_table(torch.randn(WORDS, DIM), frozen=True), build("disan", {"dim": DIM})
+    )
+    graph = onnx.load_from_string(encoder_graph(model.eval()))
+    assert [node.op_type for node in graph.graph.node].count("Scan") == 2
+    B, L = 4, 10
+    inner = {node.output[0] for node in graph.graph.node if node.output[0]}
+    for name in inner - {output.name for output in graph.graph.output}:
+        graph.graph.output.append(onnx.ValueInfoProto(name=name))
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), options)
+    feeds = {"ids": np.ones((B, L), np.int64), "lengths": np.full(B, L)}
+    sizes = [np.asarray(value).size for value in session.run(None, feeds)]
+    assert max(sizes) < B * L * L * DIM

@@ -44,6 +44,13 @@ TRUST = TrustCard(
 )
 
 
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    build_models(folder)
+    return folder
+
+
 @pytest.mark.parametrize("normalize", [True, False])
 def test_the_graph_is_numpys(normalize: bool) -> None:
     head = LinearHead(HEAD.coefficients, HEAD.intercepts, HEAD.labels, normalize)
@@ -91,18 +98,18 @@ def test_the_service_serves_it_over_any_base(tmp_path: Path) -> None:
     asyncio.run(ask())
 
 
-def test_what_was_measured_of_the_base_is_not_said_of_the_new_bundle(tmp_path: Path) -> None:
-    build_models(tmp_path)
-    base = read(tmp_path / "tiny-sst2")
+def test_what_was_measured_of_the_base_is_not_said_of_the_new_bundle(
+    models: Path, tmp_path: Path
+) -> None:
+    base = read(models / "tiny-sst2")
     measured = base.card.model_copy(update={"typical": TYPICAL_CARD, "trust": TRUST})
     base = replace(base, card=measured, files={**base.files, TYPICAL: b"an index"})
     card = write_bundle(base, HEAD, MADE, tmp_path / "mood")
     assert (card.typical, card.trust) == (None, None)
 
 
-def test_a_head_that_cannot_be_written_leaves_no_folder(tmp_path: Path) -> None:
-    build_models(tmp_path)
-    base = read(tmp_path / "tiny-flat")
+def test_a_head_that_cannot_be_written_leaves_no_folder(models: Path, tmp_path: Path) -> None:
+    base = read(models / "tiny-flat")
     broken = LinearHead(HEAD.coefficients * np.nan, HEAD.intercepts, HEAD.labels)
     with pytest.raises(ParityError, match="away from numpy"):
         write_bundle(base, broken, MADE, tmp_path / "mood")

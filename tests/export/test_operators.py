@@ -25,10 +25,9 @@ from heedful.export.operators import (
 )
 from heedful.export.weight_storage import Int4Table
 from heedful.models.masks import doubling_rounds
-from heedful.text.errors import GraphError
 from heedful.text.graph import open_session
 from tests.forests import forest
-from tests.reference import disan, ms_san
+from tests.reference import ms_san
 
 Array = npt.NDArray[Any]
 
@@ -171,14 +170,6 @@ def test_words_in_4_bits_have_the_bits_of_their_table(width: int) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("word", [-1, 50])
-def test_a_word_outside_the_table_is_an_error(word: int) -> None:
-    parts = {"rows": np.zeros((50, 2), np.uint8)}
-    parts |= dict.fromkeys(("steps", "least"), np.zeros((50, 1), np.float16))
-    with pytest.raises(Exception, match=r"heedful\.WordVectors: inputs do not fit"):
-        run("WordVectors", {**parts, "ids": np.array([[0, word]])}, kernel=True)
-
-
 def directional(lengths: list[int], D: int, may_attend: Any, seed: int = 0) -> dict[str, Array]:
     """DirectionalAttention's inputs."""
     B, L, place = len(lengths), max(lengths), np.arange(max(lengths))
@@ -305,45 +296,6 @@ def test_distances_in_trees(length: int) -> None:
     np.testing.assert_array_equal(found[0], ms_san.dependency_distances(heads[0].tolist()))
 
 
-@pytest.mark.parametrize("head", [-1, 3])
-def test_a_head_outside_the_sentence_is_an_error(head: int) -> None:
-    with pytest.raises(Exception, match=r"heedful\.TreeDistance: inputs do not fit"):
-        run("TreeDistance", {"heads": np.array([[0, head, 1]])}, kernel=True)
-
-
-MISFITS: list[tuple[str, dict[str, Array]]] = [
-    ("RoundRows", {"x": np.array(1, np.float32)}),
-    ("Rescale", {"x": floats(2, 3), "scales": floats(3, 1), "bias": floats(3)}),
-    ("RescaleElu", {"x": floats(2, 3), "scales": floats(2, 1), "bias": floats(4)}),
-    ("Blend", {"share": floats(2, 3), "a": floats(2, 3), "b": floats(3, 2)}),
-    ("TokenSoftmax", {"scores": floats(2, 3, 4), "hidden": np.zeros((2, 4, 1), bool)}),
-    ("TokenMaximum", {"values": floats(2, 3, 4), "hidden": np.zeros((2, 4, 1), bool)}),
-    ("WeightedSum", {"weights": floats(2, 3, 4), "values": floats(2, 3, 5)}),
-    (
-        "WordVectors",
-        {
-            "rows": np.zeros((5, 4), np.uint8),
-            "steps": np.zeros((5, 2), np.float16),
-            "least": np.zeros((4, 2), np.float16),
-            "ids": np.zeros((1, 2), np.int64),
-        },
-    ),
-    ("DirectionalAttention", {**directional([3], 4, np.less), "keys": floats(1, 4, 4)}),
-    ("GuidedWeights", {**guided([3], 6), "hidden": np.zeros((1, 2, 1, 3, 4), bool)}),
-    ("GuidedWeights", {**guided([3], 6), "queries": floats(1, 3, 7), "keys": floats(1, 3, 7)}),
-    ("MixValues", {"weights": floats(1, 2, 3, 4, 4), "values": floats(1, 5, 6)}),
-    ("TreeDistance", {"heads": np.zeros(3, np.int64)}),
-]
-
-
-@pytest.mark.parametrize(("name", "inputs"), MISFITS, ids=[name for name, _ in MISFITS])
-def test_shapes_that_do_not_fit_are_refused(name: str, inputs: dict[str, Array]) -> None:
-    """A kernel would read behind an array's end."""
-    session = open_session(model_of(name, inputs, defined=False))
-    with pytest.raises(Exception, match=r"heedful.*: inputs do not fit"):
-        session.run(None, inputs)
-
-
 @pytest.mark.parametrize("build", kernels.BUILDS)
 def test_every_build_that_runs_here_computes_the_same(
     build: str, monkeypatch: pytest.MonkeyPatch
@@ -360,21 +312,3 @@ def test_every_build_that_runs_here_computes_the_same(
     }.items():
         for expected, found in zip(*both(name, inputs), strict=True):
             np.testing.assert_allclose(found, expected, atol=3e-6)
-
-
-def test_without_kernels_an_unknown_operator_is_an_error() -> None:
-    with pytest.raises(GraphError, match="Blend"):
-        open_session(
-            model_of("Blend", dict.fromkeys("abc", floats(2, 3)), defined=False), kernels=False
-        )
-
-
-def test_the_reference_attends_as_the_operator_does() -> None:
-    """The relations of the test above are those of eq. (16)-(18)."""
-    for i, j in itertools.product(range(4), range(4)):
-        for relation, allows in zip(
-            RELATIONS,
-            (disan.forward_allows, disan.backward_allows, disan.diag_disabled_allows),
-            strict=True,
-        ):
-            assert relation(i, j) == allows(i, j)

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
+from safetensors.torch import load_file
 
+from heedful.cli import export
 from heedful.export import run
 from heedful.export.bundle import export_bundle
+from heedful.export.weight_storage import Storage, int8_rows
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.service import Options, running
 from heedful.text.batch import collate
@@ -21,10 +25,13 @@ from heedful.training import checkpoint, loop
 from heedful.training.config import Paths, RunConfig
 from heedful.training.errors import RunMissing
 from tests.asking import classify
-from tests.builders import build_parser
+from tests.builders import BuiltParser
+from tests.transformer import tiny_folder
 
 GOOD, BAD = ("good", "lovely", "fine"), ("bad", "awful", "dull")
 TEXTS = ["a movie is good", "a movie is dull", "an unheard movie is  lovely", "bad"]
+DIM = 12
+TABLE = "embedding.transformer.embeddings.word_embeddings.weight"
 
 
 def train(folder: Path, parser: Path, **changes: Any) -> Path:
@@ -39,7 +46,7 @@ def train(folder: Path, parser: Path, **changes: Any) -> Path:
         (folder / "trees" / f"{split}.txt").write_text("".join(lines))
     glove = folder / "glove.txt"
     rng = np.random.default_rng(0)
-    rows = [f"{w} {' '.join(map(str, rng.normal(size=12).round(3)))}\n" for w in (*GOOD, *BAD)]
+    rows = [f"{w} {' '.join(map(str, rng.normal(size=DIM).round(3)))}\n" for w in (*GOOD, *BAD)]
     glove.write_text("".join(rows))
     config = RunConfig.model_validate(
         {
@@ -49,7 +56,7 @@ def train(folder: Path, parser: Path, **changes: Any) -> Path:
             "max_tokens": 30,
             "alpha": 0.25,
             "encoder": {"name": "ms-san", "config": {"hidden": 12, "dropout": 0.1}},
-            "words": {"vectors": str(glove), "dim": 12},
+            "words": {"vectors": str(glove), "dim": DIM},
             "head": {"hidden": 8, "dropout": 0.1},
             "optimiser": {"batch": 4, "ema_decay": 0.5},
             **changes,
@@ -62,56 +69,125 @@ def train(folder: Path, parser: Path, **changes: Any) -> Path:
     return paths.run
 
 
-async def probabilities(models: Path) -> np.ndarray:
+def over_transformer(
+    folder: Path, lora_rank: int = 0, freeze: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Sections of a configuration."""
+    name = str(tiny_folder(folder / "tiny", DIM))
+    return {
+        "encoder": {"name": "ms-san-bert", "config": {"hidden": 12, "dropout": 0.1}},
+        "transformer": {"name": name, "dim": DIM, "lora_rank": lora_rank, "rate": 1e-2},
+        "freeze": freeze,
+    }
+
+
+async def probabilities(models: Path, parser: Path) -> np.ndarray:
     """What the one bundle in `models` answers to TEXTS."""
-    async with running(Options(models, device="cpu", threads=1)) as service:
+    async with running(Options(models, str(parser), device="cpu", threads=1)) as service:
         return (await classify(service, TEXTS)).value
 
 
-def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(tmp_path: Path) -> None:
-    models = tmp_path / "models"
-    models.mkdir()
-    parser = build_parser(models / "parser")
-    folder = train(tmp_path, parser.folder)
+@pytest.mark.parametrize(
+    ("transformer", "storage"),
+    [
+        (None, "normal"),
+        ({}, "small"),
+        ({"lora_rank": 2}, "normal"),
+        pytest.param({"freeze": ("transformer",)}, "normal", marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
+    tmp_path: Path, pipeline: BuiltParser, transformer: dict[str, Any] | None, storage: Storage
+) -> None:
+    changes = {} if transformer is None else over_transformer(tmp_path, **transformer)
+    folder = train(tmp_path, pipeline.folder, **changes)
+    assert (folder / checkpoint.VOCAB).exists() is (transformer is None)
     trained = run.read(folder)
-    card = export_bundle(trained, models / "ms-san-sst2")
+    if transformer is not None:  # what was not trained is read from where it came from
+        stored, start = checkpoint.best(folder), load_file(tmp_path / "tiny/model.safetensors")
+        assert (f"sentence.{TABLE}" in stored) is not bool(transformer)
+        start_table = start["embeddings.word_embeddings.weight"]
+        assert torch.equal(trained.model.state_dict()[TABLE], start_table) is bool(transformer)
+        how = "frozen" if "freeze" in transformer else "fine-tuned"
+        assert trained.training.vectors == f"{tmp_path / 'tiny'}, {how}"
+
+    models = tmp_path / "models"
+    card = export_bundle(trained, models / "ms-san-sst2", storage)
     assert read(models / "ms-san-sst2").card == card
     assert (card.task, card.kind, card.labels) == (
-        "sst2",
-        "classification",
+        *("sst2", "classification"),
         ("negative", "positive"),
     )
     assert (card.max_tokens, card.alpha, card.licence) == (30, 0.25, "CC0-1.0")
-    assert card.parser.fingerprint == parser.fingerprint
+    assert card.parser.fingerprint == pipeline.fingerprint
     assert card.training.config == "configs/toy-sst2.toml"
     assert [(score.split, score.rows) for score in card.scores] == [("dev", 6)]
+    assert ("int8, large tables int4" in card.parity.against) == (storage == "small")
 
-    parses = Parser.load(parser.folder).parse([ParseJob(text, 30, True) for text in TEXTS])
+    parses = Parser.load(pipeline.folder).parse([ParseJob(text, 30, True) for text in TEXTS])
     batch = collate([trained.vocab.sentence(parse.tokens, parse.heads) for parse in parses])
+    feeds = batch.feeds(("ids", "lengths", *trained.model.inputs), 0.25)
     with torch.inference_mode():
         assert trained.head is not None
-        vectors = trained.model.eval()(
-            *map(torch.from_numpy, (batch.ids, batch.lengths, batch.heads)), torch.tensor(0.25)
-        )
+        vectors = trained.model.eval()(**{name: torch.as_tensor(v) for name, v in feeds.items()})
         expected = trained.head.eval()(vectors).softmax(-1)
-    np.testing.assert_allclose(asyncio.run(probabilities(models)), expected, atol=1e-2)
+    found = asyncio.run(probabilities(models, pipeline.folder))
+    np.testing.assert_allclose(found, expected, atol=1e-2 if transformer is None else 2e-2)
 
 
-@pytest.mark.parametrize("missing", [checkpoint.RECORD, checkpoint.BEST, checkpoint.VOCAB])
-def test_a_run_that_has_not_ended_is_refused(tmp_path: Path, missing: str) -> None:
-    for name in {checkpoint.RECORD, checkpoint.BEST, checkpoint.VOCAB} - {missing}:
-        (tmp_path / name).touch()
-    if missing != checkpoint.RECORD:
-        config = {"task": "sst2", "encoder": {"name": "ms-san"}, "licence": "none"}
-        (tmp_path / checkpoint.RECORD).write_text(json.dumps({"config": config}))
-    with pytest.raises(RunMissing, match=missing):
-        run.read(tmp_path)
-
-
-def test_the_run_of_a_cross_encoder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / checkpoint.RECORD).write_text(
-        json.dumps({"config": {"encoder": {"name": "cross-encoder"}}})
+def test_a_run_in_8_bits_over_another_is_exported_without_the_dataset(
+    tmp_path: Path, pipeline: BuiltParser, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `adapters/` holds them: rows with scales, without the weights that are the same in the folder beside."""
+    folder = train(tmp_path, pipeline.folder, **over_transformer(tmp_path, lora_rank=2))
+    stored = {}
+    for name, one in checkpoint.best(folder).items():
+        if one.ndim == 2 and one.is_floating_point():
+            stored[name], stored[name + checkpoint.SCALE] = int8_rows(one)
+        else:
+            stored[name] = one.half() if one.is_floating_point() else one
+    first, second = (Path(shutil.copytree(folder, tmp_path / "adapters" / name)) for name in "ab")
+    for copy in (first, second):
+        (copy / checkpoint.BEST).unlink()
+    changed = next(name for name in stored if name.startswith("head.") and stored[name].ndim == 2)
+    checkpoint.save(first / checkpoint.FORMER_BEST, stored)
+    checkpoint.save(
+        second / checkpoint.FORMER_BEST, {checkpoint.BASE_RUN: "a", changed: 2 * stored[changed]}
     )
-    (tmp_path / checkpoint.BEST).touch()
-    with pytest.raises(RunMissing, match="run of a cross-encoder: name an encoder's"):
+    record = json.loads((second / checkpoint.RECORD).read_text())
+    (second / checkpoint.RECORD).write_text(json.dumps({**record, "temperature": 1.5}))
+
+    whole, small = run.read(folder), run.read(second)
+    ids, pieces = torch.tensor([[2, 5, 6, 7, 3]]), torch.tensor([[1, 2]])
+    arrays = (ids, torch.tensor([2]), torch.tensor([[1, 1]]), torch.tensor(0.25), pieces)
+    with torch.inference_mode():
+        expected, found = (one.model.eval()(*arrays) for one in (whole, small))
+    assert 0 < (found - expected).abs().max() < 0.02 * expected.abs().max()
+    bundle, none = tmp_path / "tiny-sst2", tmp_path / "none"
+    export.command(second, bundle, "small", int8=False, data=none, parser=str(pipeline.folder))
+    assert "not measured" in capsys.readouterr().err
+    card = read(bundle).card
+    assert (card.temperature, card.trained) == (1.5, None)
+    alone = shutil.copytree(second, tmp_path / "elsewhere" / "b")
+    with pytest.raises(RunMissing, match=r"b leaves out weights that .*elsewhere/a holds"):
+        run.read(alone)
+
+
+@pytest.mark.parametrize(
+    ("missing", "encoder", "said"),
+    [
+        *((file, "ms-san", file) for file in (checkpoint.RECORD, checkpoint.BEST)),
+        (checkpoint.VOCAB, "ms-san", checkpoint.VOCAB),
+        ("", "cross-encoder", "run of a cross-encoder: name an encoder's"),
+    ],
+)
+def test_what_is_no_finished_run_of_an_encoder_is_refused(
+    tmp_path: Path, missing: str, encoder: str, said: str
+) -> None:
+    config = {"task": "sst2", "encoder": {"name": encoder}, "licence": "none"}
+    (tmp_path / checkpoint.RECORD).write_text(json.dumps({"config": config}))
+    for name in (checkpoint.BEST, checkpoint.VOCAB):
+        (tmp_path / name).touch()
+    (tmp_path / missing).unlink() if missing else None
+    with pytest.raises(RunMissing, match=said):
         run.read(tmp_path)

@@ -157,16 +157,6 @@ def test_weights_begin_as_the_papers() -> None:
             assert module.bias is None or not module.bias.any()
 
 
-@torch.no_grad()
-def test_words_in_another_order_are_another_sentence_only_with_directions() -> None:
-    x = torch.randn(1, 6, DIM, dtype=torch.double, generator=torch.Generator().manual_seed(4))
-    lengths = torch.tensor([6])
-    for name, moves in (("disan", True), ("disan-no-direction", False)):
-        model = encoder(name)
-        difference = (model(x, lengths) - model(x.flip(1), lengths)).abs().max()
-        assert (difference > 1e-2) == moves
-
-
 def test_heads_that_do_not_divide_the_features_are_refused() -> None:
     with pytest.raises(ValueError, match="7 heads must divide 16"):
         build("multi-head-s2t", {"dim": 8, "heads": 7})

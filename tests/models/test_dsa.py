@@ -9,7 +9,6 @@ from heedful.models.dsa import DSA, CNNSelfAttention, WordFeatures, dynamic_atte
 from heedful.models.heads import BatchNormClassificationHead, BatchNormNLIHead
 from heedful.models.initialise import he
 from heedful.models.masks import token_mask
-from heedful.models.registry import build
 from tests.models.conftest import array
 from tests.reference import dsa as reference
 from tests.reference.arithmetic import Array
@@ -84,17 +83,6 @@ def test_static_self_attention_is_the_references() -> None:
         np.testing.assert_allclose(array(got[0]), expected, atol=1e-5, rtol=0)
 
 
-def test_each_sentence_of_a_padded_batch_is_the_references() -> None:
-    rng = np.random.default_rng(2)
-    model = single()
-    lengths = [3, 1, 7]
-    x = rng.normal(size=(3, 8, DIM)) * 3  # padding holds noise as well
-    got = array(model(torch.tensor(x), torch.tensor(lengths)))
-    for row, length in enumerate(lengths):
-        expected = reference.encode(list(x[row, :length]), weights(model.words), 2)
-        np.testing.assert_allclose(got[row], expected, atol=1e-5, rtol=0)
-
-
 @pytest.mark.parametrize("iterations", [1, 2, 5])
 def test_attention_is_algorithm_1_and_leaves_padding_out(iterations: int) -> None:
     rng = np.random.default_rng(iterations)
@@ -107,28 +95,6 @@ def test_attention_is_algorithm_1_and_leaves_padding_out(iterations: int) -> Non
             vector, maps = reference.dynamic_attention(list(x[row, j, :length]), iterations)
             np.testing.assert_allclose(array(z[row, j]), vector, atol=1e-10)
             np.testing.assert_allclose(array(shares[row, j, :length]), maps, atol=1e-10)
-
-
-def test_a_second_iteration_moves_the_weights_towards_the_dynamic_vector() -> None:
-    x = torch.tensor(np.random.default_rng(3).normal(size=(1, 1, 6, 5)))
-    mask = torch.ones(1, 6, dtype=torch.bool)
-    first, uniform = dynamic_attention(x, mask, 1)
-    _, moved = dynamic_attention(x, mask, 2)
-    torch.testing.assert_close(uniform, torch.full_like(uniform, 1 / 6))
-    agreement = (x[0, 0] @ first[0, 0]).argsort()
-    assert moved[0, 0].argsort().tolist() == agreement.tolist()
-
-
-def test_no_iteration_is_refused() -> None:
-    with pytest.raises(ValueError, match="0 iterations"):
-        single(iterations=0)(torch.ones(1, 2, DIM).double(), torch.tensor([2]))
-
-
-def test_words_have_unit_length_before_the_projection() -> None:
-    model = single()
-    x = torch.tensor(np.random.default_rng(4).normal(size=(2, 5, DIM)))
-    words = model.words.cnn(x, torch.ones(2, 5, dtype=torch.bool))
-    torch.testing.assert_close(words.norm(dim=-1), torch.ones(2, 5).double())
 
 
 def hidden_layers(head: nn.Module) -> tuple[list[reference.Hidden], Array, Array]:
@@ -160,25 +126,6 @@ def test_heads_are_the_references() -> None:
         np.testing.assert_allclose(scores[row], expected, atol=1e-10)
     assert len(hidden_layers(nli)[0]) == 2
     assert len(hidden_layers(single_sentence)[0]) == 1
-
-
-def count(*modules: nn.Module) -> int:
-    return sum(parameter.numel() for module in modules for parameter in module.parameters())
-
-
-def test_parameters_are_the_papers() -> None:
-    assert count(build("dsa", {}), BatchNormNLIHead(600)) == 2_078_703
-    multiple = build("dsa-multiple", {})
-    assert multiple.dim == 2400
-    assert count(multiple, BatchNormNLIHead(2400, hidden=512, dropout=0.4)) == 7_003_731
-    static = count(build("cnn-self-attention", {}), BatchNormNLIHead(600))
-    assert static == 2_439_303  # Table 1: 2.4m
-
-
-def test_three_growth_layers_as_the_appendix_counts_are_a_setting() -> None:
-    fewer = count(DSA(layers=3))
-    dropped = 375 * 75 * (3 + 5) + 2 * 75  # the fourth layers
-    assert count(DSA()) - fewer == dropped + 2 * 75 * 300  # and what the compression read of them
 
 
 def test_he_keeps_the_variance_of_what_dropout_leaves() -> None:

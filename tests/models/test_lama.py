@@ -158,20 +158,6 @@ def test_attention_parameters_are_the_papers(heads: int) -> None:
     assert count(san.attention) == 100 * 512 + 512 * heads
 
 
-def test_one_head_has_two_weights_and_learns_nothing() -> None:
-    """What docs/models.md says of the norm over the heads; with two heads it is not so."""
-    torch.manual_seed(0)
-    x, lengths = torch.randn(1, 9, 100), torch.tensor([9])
-    for heads, learns in ((1, False), (2, True)):
-        lama = LAMA(heads=heads)
-        explained = lama.explain(x, lengths)
-        weights = explained.pooling["heads"].detach().round(decimals=5)
-        assert (len(weights.unique()) > 2) == learns
-        explained.sentence.sum().backward()
-        gradients = [one.grad for one in lama.attention.parameters()]
-        assert all(one is not None and (one.abs().max() > 1e-5) == learns for one in gradients)
-
-
 def test_the_papers_sizes_are_the_defaults() -> None:
     lama = LAMA()
     assert count(lama.attention.context_factors) + count(lama.attention.word_factors) == 3_000

@@ -5,11 +5,9 @@ import torch
 from hypothesis import given, settings
 
 from heedful.models.masks import (
-    direction,
     doubling_rounds,
     token_mask,
     tree_distance,
-    word_distance,
 )
 from heedful.text.arrays import Ints
 from tests.forests import BALLGAME, BALLGAME_HEADS, chain, forest, forests, star
@@ -21,19 +19,6 @@ CPU = torch.device("cpu")
 def distances(heads: Ints, longest: int | None = None) -> Ints:
     rounds = doubling_rounds(longest or len(heads))
     return tree_distance(torch.tensor(heads)[None], rounds)[0].long().numpy()
-
-
-def test_forward_ignores_later_words_and_backward_earlier_ones() -> None:
-    forward, backward = direction(7, CPU)
-    for q in range(7):
-        for k in range(7):
-            assert forward[q, k] == reference.forward_allows(q, k)
-            assert backward[q, k] == reference.backward_allows(q, k)
-
-
-def test_word_distance_counts_positions() -> None:
-    table = word_distance(9, CPU)
-    assert [[reference.word_distance(q, k) for k in range(9)] for q in range(9)] == table.tolist()
 
 
 def test_token_mask_marks_tokens() -> None:

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from heedful.models.heads import ClassificationHead, NLIHead
-from heedful.models.masks import token_mask
-from heedful.models.ms_san import MSSAN, FeedForward, ms_san_sep
-from heedful.models.pooling import AttentivePooling, max_pooling
+from heedful.models.ms_san import MSSAN, ms_san_sep
 from heedful.text.arrays import Ints
-from tests.forests import BALLGAME_HEADS, chain, forest, forests
+from tests.forests import BALLGAME_HEADS, forest, forests
 from tests.models.conftest import array
 from tests.reference import ms_san as reference
 from tests.reference.arithmetic import Array
@@ -104,24 +102,6 @@ def test_each_head_attends_as_the_references(priors: reference.Priors) -> None:
     np.testing.assert_allclose(array(attended[0]), expected, atol=1e-5, rtol=0)
 
 
-def test_each_sentence_of_a_padded_batch_is_the_references() -> None:
-    rng = np.random.default_rng(3)
-    model = encoder(PRIORS[0])
-    lengths = [4, 1, 11, 7, 2]
-    x = rng.normal(size=(5, 11, DIM)) * 3  # padding holds noise as well
-    heads = rng.integers(0, 11, (5, 11))
-    for row, length in enumerate(lengths):
-        heads[row, :length] = forest(rng, length)
-    got = model(
-        torch.tensor(x), torch.tensor(lengths), torch.tensor(heads), torch.tensor(1.5)
-    ).detach()
-    for row, length in enumerate(lengths):
-        expected = reference.encode(
-            x[row, :length], weights(model), heads[row, :length].tolist(), 6, PRIORS[0], 1.5
-        )
-        np.testing.assert_allclose(got[row].numpy(), expected, atol=1e-5, rtol=0)
-
-
 def test_a_skip_is_the_words_mean_by_learned_weights() -> None:
     """After the pooled states stands the sum over words of exp(w x + b) x over the sum of exp(w x + b)."""
     rng = np.random.default_rng(6)
@@ -146,40 +126,6 @@ def test_a_skip_is_the_words_mean_by_learned_weights() -> None:
     np.testing.assert_allclose(array(shown.sum(-1)), 1, atol=1e-10)
 
 
-def test_gate_and_feed_forward_are_the_references() -> None:
-    rng = np.random.default_rng(4)
-    model = encoder(PRIORS[0])
-    i, o = rng.normal(size=(2, 5, DIM))
-    gated = array(model.gate(one(i), one(o))[0])[0]
-    fed = array(model.feed_forward(one(i)))[0]
-    known = weights(model)
-    for token in range(5):
-        np.testing.assert_allclose(
-            gated[token], reference.fusion_gate(i[token], o[token], known), atol=1e-10
-        )
-        np.testing.assert_allclose(
-            fed[token], reference.feed_forward(i[token], known.feed_forward), atol=1e-10
-        )
-
-
-def test_pooling_is_the_references_and_leaves_padding_out() -> None:
-    rng = np.random.default_rng(5)
-    score = FeedForward(DIM, HIDDEN).double()
-    known = feed_forward_weights(score)
-    u = rng.normal(size=(3, 6, DIM)) * 4
-    lengths = [6, 1, 4]
-    mask = token_mask(torch.tensor(lengths), 6)
-    attentive = array(AttentivePooling(score)(torch.tensor(u), mask))
-    largest = array(max_pooling(torch.tensor(u), mask))
-    for row, length in enumerate(lengths):
-        tokens = u[row, :length]
-        expected = reference.attentive_pooling(
-            tokens, lambda token: reference.feed_forward(token, known)
-        )
-        np.testing.assert_allclose(attentive[row], expected, atol=1e-10)
-        np.testing.assert_allclose(largest[row], reference.max_pooling(tokens), atol=0)
-
-
 @settings(max_examples=20)
 @given(forests(), st.booleans(), st.booleans(), st.integers(0), st.floats(0, 2))
 def test_sep_is_a_forward_and_a_backward_reference(
@@ -195,30 +141,6 @@ def test_sep_is_a_forward_and_a_backward_reference(
         expected.append(reference.encode(x, weights(part), tree.tolist(), 6, priors, alpha))
     got = model(one(x), torch.tensor([len(x)]), heads=one(tree), alpha=torch.tensor(alpha))
     np.testing.assert_allclose(array(got[0]), np.concatenate(expected), atol=1e-5, rtol=0)
-
-
-@torch.no_grad()
-def test_sep_explains_both_of_its_encoders() -> None:
-    model = ms_san_sep(dim=DIM, hidden=HIDDEN)
-    randomise(model)
-    x = one(np.random.default_rng(9).normal(size=(8, DIM)))
-    structure = {"heads": one(BALLGAME_HEADS), "alpha": torch.tensor(1.0)}
-    found = model.explain(x, torch.tensor([8]), **structure)
-    parts = []
-    for part in model.encoders:
-        assert isinstance(part, MSSAN)
-        parts.append(part.explain(x, torch.tensor([8]), **structure))
-    assert list(found.maps)[::6] == [
-        "encoder 1, forward, word distance (1)",
-        "encoder 2, backward, word distance (1)",
-    ]
-    assert len(found.maps) == 12
-    for title, weights in found.maps.items():
-        later = torch.ones(8, 8).triu(1).bool()
-        assert (weights[0][later if "forward" in title else later.T] == 0).all()
-    for kind, title in (("pooling", "attentive pooling"), ("gate", "fusion gate")):
-        first, second = (getattr(part, kind)[title] for part in parts)
-        torch.testing.assert_close(getattr(found, kind)[title], (first + second) / 2)
 
 
 def layers(head: nn.Module) -> list[tuple[Array, Array]]:
@@ -241,39 +163,6 @@ def test_heads_are_the_references() -> None:
         np.testing.assert_allclose(
             array(scores[row]), reference.perceptron(p[row], layers(single)), atol=1e-10
         )
-
-
-def count(*modules: nn.Module) -> int:
-    return sum(parameter.numel() for module in modules for parameter in module.parameters())
-
-
-def test_parameters_are_the_papers() -> None:
-    assert count(MSSAN()) == 1_082_100
-    assert count(MSSAN(), NLIHead(600)) == 1_803_303
-    assert count(ms_san_sep(), NLIHead(1200)) == 3_605_403
-    for priors in PRIORS:  # a prior that is switched off leaves its heads in place
-        switched = MSSAN(direction=priors.direction, word=priors.word, dependency=priors.dependency)
-        assert count(switched) == 1_082_100
-
-
-@pytest.mark.parametrize("prior", ["direction", "word", "dependency"])
-def test_removing_a_prior_changes_the_sentence_vector(prior: str) -> None:
-    switches = {"direction": True, "word": True, "dependency": True}
-    full = encoder(reference.Priors(**switches))
-    without = encoder(reference.Priors(**(switches | {prior: False})))
-    without.load_state_dict(full.state_dict())
-    x = one(np.random.default_rng(7).normal(size=(8, DIM)))
-    rest = (torch.tensor([8]), one(BALLGAME_HEADS), torch.tensor(1.0))
-    assert (full(x, *rest) - without(x, *rest)).abs().max() > 1e-2
-
-
-def test_the_tree_and_alpha_reach_the_sentence_vector() -> None:
-    model = encoder(PRIORS[0])
-    x = one(np.random.default_rng(8).normal(size=(8, DIM)))
-    lengths, tree, alpha = torch.tensor([8]), one(BALLGAME_HEADS), torch.tensor(1.0)
-    vector = model(x, lengths, tree, alpha)
-    assert (vector - model(x, lengths, one(chain(8)), alpha)).abs().max() > 1e-2
-    assert (vector - model(x, lengths, tree, alpha / 2)).abs().max() > 1e-2
 
 
 @pytest.mark.parametrize(("dim", "heads"), [(12, 4), (12, 9), (10, 6)])

@@ -16,7 +16,7 @@ from tests.models.conftest import array
 from tests.models.test_ms_san import weights
 from tests.reference import ms_san_bert as reference
 from tests.reference.ms_san import Priors
-from tests.transformer import LIMIT, tiny_bert, tiny_transformer
+from tests.transformer import tiny_bert, tiny_transformer
 
 DIM, VOCABULARY, ALPHA = 12, 70, 0.7
 Sentence = tuple[Ints, Ints, Ints]  # ids (S,), pieces (L,), heads (L,)
@@ -89,30 +89,6 @@ def test_batch_is_single_and_padding_does_not_matter() -> None:
     for row, one in zip(together, sentences, strict=True):
         torch.testing.assert_close(row, run(both, [one])[0], atol=1e-5, rtol=0)
     torch.testing.assert_close(run(both, sentences, rng), together, atol=1e-5, rtol=0)
-
-
-@torch.no_grad()
-def test_the_most_pieces_in_one_word_and_in_many() -> None:
-    rng = np.random.default_rng(2)
-    ids = np.array([2, *rng.integers(4, VOCABULARY, LIMIT - 2), 3])
-    for pieces in (np.array([LIMIT - 2]), np.ones(LIMIT - 2, np.int64)):
-        assert run(model(), [(ids, pieces, forest(rng, len(pieces)))]).isfinite().all()
-
-
-@torch.no_grad()
-def test_which_pieces_are_a_word_matters() -> None:
-    ids, heads = np.array([2, 10, 11, 12, 3]), np.array([1, 1])
-    one, other = (run(model(), [(ids, np.array(pieces), heads)]) for pieces in ([1, 2], [2, 1]))
-    assert (one - other).abs().max() > 1e-3
-
-
-@torch.no_grad()
-def test_cls_is_the_second_half() -> None:
-    both = model()
-    one = sentence(np.random.default_rng(3), 6)
-    transformer = both.embedding.get_submodule("transformer")
-    hidden = transformer(input_ids=torch.from_numpy(one[0])[None]).last_hidden_state
-    torch.testing.assert_close(run(both, [one])[0, DIM:], hidden[0, 0], atol=1e-6, rtol=0)
 
 
 @torch.no_grad()

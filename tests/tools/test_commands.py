@@ -8,11 +8,6 @@ from tests.process import ROOT
 from tools.__main__ import COMMANDS
 
 
-def test_the_list_agrees_with_the_files() -> None:
-    files = (ROOT / "tools").glob("[a-z]*.py")
-    assert {file.stem for file in files if "\ndef command(" in file.read_text()} == set(COMMANDS)
-
-
 def test_no_command_and_an_error_are_lines_without_a_traceback(tmp_path: Path) -> None:
     def refused(*arguments: str) -> str:
         run = subprocess.run(

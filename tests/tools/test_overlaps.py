@@ -1,15 +1,9 @@
 """Test rows that training has seen."""
 
-import json
 from pathlib import Path
 
-import pytest
-
 from heedful.text.kinds import NLI_LABELS
-from heedful.training import tasks
 from heedful.training.tasks.base import Example, Source, Task
-from tests.datasets import DATA, needs_data
-from tests.process import ROOT
 from tools import overlaps
 
 
@@ -42,12 +36,3 @@ def test_an_embedding_is_held_against_the_sentences_of_its_dev_pairs() -> None:
     )
     counts = {"rows": 4, "test_seen": 2, "letters_seen": 2, "train_in_test": 2}
     assert overlaps.overlap(task, Path()) == counts
-
-
-@needs_data
-@pytest.mark.parametrize("name", ["r8", "sst2", "trec"])
-def test_the_record_counts_the_data(name: str) -> None:
-    recorded = json.loads((ROOT / overlaps.RECORD).read_text(encoding="utf-8"))
-    assert set(recorded["tasks"]) == {*overlaps.COUNTED, *overlaps.FOLDED}
-    assert overlaps.overlap(tasks.get(name), DATA) == recorded["tasks"][name]
-    assert overlaps.sst_in_subj(DATA) == recorded["sst_in_subj"]

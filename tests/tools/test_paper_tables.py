@@ -1,15 +1,12 @@
 """Tables, their records, and the parts of the page that are written from them."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from heedful.models.registry import ENCODERS
-from heedful.training import tasks
 from heedful.training.errors import ConfigError
 from tools import paper_tables, papers, reproduced
 from tools.paper_tables import RowConfig
@@ -90,21 +87,6 @@ def test_a_row_of_ten_folds() -> None:
     assert "cr-seed1-fold9" in runs
 
 
-@pytest.mark.parametrize("file", sorted((RESULTS / "tables").glob("*.toml")), ids=lambda f: f.stem)
-def test_a_table_of_ours_names_configurations_and_tasks(file: Path) -> None:
-    table = paper_tables.read(file)
-    assert table.full in (None, *(row.name for row in table.rows))
-    names = [name for row in table.rows for name in row.runs(table.seeds)]
-    assert len(names) == len(set(names))
-    for row in table.rows:
-        for name, run in row.runs(table.seeds).items():
-            tasks.get(run.task)
-            if (record := RESULTS / "runs" / file.stem / f"{name}.json").exists():
-                assert paper_tables.is_of(json.loads(record.read_text()), run), (
-                    f"{record}: reproduce it"
-                )
-
-
 def test_a_table_that_cannot_be_read_is_named(results: Path) -> None:
     with pytest.raises(ConfigError, match=r"no table none: known are toys$"):
         paper_tables.read(results / "tables" / "none.toml")
@@ -171,35 +153,6 @@ def test_a_row_that_was_taught_names_its_teacher(results: Path) -> None:
     (results / "tables" / "toys.toml").write_text(TABLE.replace("[[rows]]", teacher, 1))
     record(results, 0, 1, 0.9)
     assert "- **Whole** is taught by `wise`, over all-MiniLM-L6-v2: 0.7" in page(results)
-
-
-def test_every_encoder_has_a_row() -> None:
-    """Of the papers that have tables; a row without a record says why. An encoder of another paper needs none."""
-    used = set()
-    for file in (RESULTS / "tables").glob("*.toml"):
-        table = paper_tables.read(file)
-        for row in table.rows:
-            used |= {run.encoder.name for run in row.runs(table.seeds).values()}
-            ran = paper_tables.records(RESULTS, file.stem, row, table.seeds)
-            assert ran or row.not_run, (
-                f"{file.stem}: {row.name}: say in not_run why there is no run"
-            )
-    papers_here = {ENCODERS[name].paper for name in used}
-    assert used == {name for name, entry in ENCODERS.items() if entry.paper in papers_here}
-
-
-def test_every_item_of_the_papers_says_what_is_here_and_what_is_not() -> None:
-    lines = papers.catalogue(RESULTS)
-    assert {line.paper.rpartition(", ")[2] for line in lines} == {"DiSAN", "DSA", "LAMA", "MS-SAN"}
-    shown = "\n".join(line.here for line in lines)
-    for file in (RESULTS / "tables").glob("*.toml"):
-        assert f"`{file.stem}`: " in shown
-    for line in lines:
-        assert line.here != "nothing" or line.missing, line
-    for name in re.findall(r"\(figures/(.*?)\)", shown):
-        assert (Path("docs/figures") / name).is_file()
-    for name in re.findall(r"`([a-z0-9-]+)` ships", shown):
-        assert (BUNDLES / name / "card.json").is_file()
 
 
 SUMMARY = """

@@ -3,17 +3,14 @@
 import io
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import typer
 from rich.console import Console
 
 from heedful.training.config import Precision
 from heedful.training.errors import ConfigError
 from tests.builders import BuiltParser
-from tests.process import ROOT
 from tools import paper_tables
 from tools.reproduce import command, reproduce
 
@@ -122,19 +119,3 @@ def test_a_tree_with_changes_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path))
     with pytest.raises(ConfigError, match=r"the tree is \w{7,}-dirty: commit the changes"):
         command("toys", results=tmp_path)
-
-
-def test_all_lists_every_table_and_figure_and_trains_nothing() -> None:
-    listed = subprocess.run(
-        [sys.executable, "-m", "tools", "reproduce", "--all"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "DiSAN, Table 1, SNLI: `disan-snli`: " in listed.stdout
-    assert "MS-SAN, Table 2, priors: `ms-san-priors`: 8 of 8 rows\n" in listed.stdout
-    assert "; not here: BERT" in listed.stdout
-    for table, every in ((None, False), ("lama-r8", True)):
-        with pytest.raises(typer.BadParameter, match="--all"):
-            command(table, every)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from heedful.training.config import Paths, RunConfig
-from tests.builders import BuiltParser, build_parser
+from tests.builders import BuiltParser
 
 GOOD = ("good", "great", "lovely", "fine")
 BAD = ("bad", "awful", "dull", "poor")
@@ -46,11 +46,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with gzip.open(folder / "vectors/surface_to_word.json.gz", "wt") as file:
         json.dump({"movies": "movie", "good": "bad"}, file)
     return folder
-
-
-@pytest.fixture(scope="session")
-def pipeline(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
-    return build_parser(tmp_path_factory.mktemp("parsers") / "parser")
 
 
 @pytest.fixture(scope="session")

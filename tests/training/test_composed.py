@@ -11,7 +11,6 @@ from rich.console import Console
 from torch import nn
 from torch.nn import functional
 
-from heedful.export.errors import ExportError
 from heedful.export.run import read
 from heedful.models.composed_words import ComposedWords
 from heedful.text import composition
@@ -43,12 +42,6 @@ def test_a_run_learns_with_composed_words_and_is_restored(config: RunConfig, pat
     assert torch.equal(vectors, whole)
     with pytest.raises(IndexError):
         cut.model.embedding(torch.tensor([[5]]), features)
-
-
-def test_words_that_it_cannot_compose_are_not_left_out(config: RunConfig, paths: Paths) -> None:
-    loop.train(config, paths, resume=False, console=Console(file=io.StringIO()))
-    with pytest.raises(ExportError, match="--words needs a run that composes unlisted words"):
-        read(paths.run, words=3)
 
 
 def test_a_misspelling_is_nearest_to_its_word() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from heedful.text.arrays import Doubles
-from heedful.training.metrics import METRICS, accuracy, dev_metric, mse, pearson, spearman
+from heedful.training.metrics import accuracy, mse, pearson, spearman
 
 
 def sides(seed: int) -> tuple[Doubles, Doubles]:
@@ -47,13 +47,3 @@ def test_a_constant_side_correlates_with_nothing() -> None:
         answers = [np.arange(4.0), np.arange(4.0)]
         answers[flat] = np.full(4, 2.5)
         assert metric(*answers) == 0.0
-
-
-def test_the_dev_score_of_every_kind() -> None:
-    names = {kind: dev_metric(kind)[0] for kind in METRICS}
-    assert names == {
-        "classification": "accuracy",
-        "nli": "accuracy",
-        "relatedness": "pearson",
-        "embedding": "spearman",
-    }

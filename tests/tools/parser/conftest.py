@@ -3,7 +3,6 @@
 import pytest
 from spacy.tokens import Doc
 
-from tests.builders import BuiltParser, build_parser
 from tools.parser import corpus as corpora
 from tools.parser import training, treebank
 from tools.parser.corpus import Corpus
@@ -37,8 +36,3 @@ def gold(tmp_path_factory: pytest.TempPathFactory) -> list[Doc]:
 @pytest.fixture(scope="session")
 def corpus(gold: list[Doc]) -> Corpus:
     return corpora.gold(training.blank(), gold, LABELS)
-
-
-@pytest.fixture(scope="session")
-def pipeline(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
-    return build_parser(tmp_path_factory.mktemp("parsers") / "parser")
