@@ -129,16 +129,6 @@ def test_weights_begin_as_the_papers() -> None:
         assert parameter.std().item() == pytest.approx(0.1, rel=0.1)  # section 3.2
 
 
-def test_the_corpus_mean_can_start_the_context() -> None:
-    model, mean = LAMA(dim=DIM, hidden=HIDDEN), torch.arange(float(DIM))
-    model.start_context(mean)
-    assert model.context is not None
-    assert model.context.tolist() == mean.tolist()
-    assert model.context.requires_grad
-    with pytest.raises(ValueError, match="comes from each document"):
-        LAMA(dim=DIM, document_context=True).start_context(mean)
-
-
 @pytest.mark.parametrize(("size", "heads"), [(12, 5), (9, 3)])
 def test_impossible_heads_are_refused(size: int, heads: int) -> None:
     with pytest.raises(ValueError, match="must be even and divisible"):

@@ -16,8 +16,6 @@ from tests.builders import BuiltParser, build_bundle
 from tests.forests import forest
 from tests.process import ROOT
 from tools.figure_numbers import (
-    HEADS,
-    attention_parameters,
     dev_by_heads,
     learning_curve,
     losses,
@@ -92,15 +90,6 @@ def test_masks_are_ms_sans_where_all_scores_are_alike() -> None:
     assert list(explained.maps) == list(expected)
     for name, weights in explained.maps.items():
         np.testing.assert_allclose(weights[0], expected[name], atol=1e-6)
-
-
-def test_parameters_are_the_papers_formulas() -> None:
-    """With 100 features of a word: LAMA's P and Q beside W_w and b_w; SAN's; four matrices."""
-    counts = attention_parameters()
-    for i, heads in enumerate(HEADS):
-        assert counts["LAMA"][i] == 2 * 100 * heads + 100 * 100 + 100
-        assert counts["SAN"][i] == 100 * 512 + 512 * heads
-        assert counts["transformer"][i] == 4 * (64 * heads) ** 2
 
 
 def test_losses_and_dev_scores_are_those_of_the_records(tmp_path: Path) -> None:

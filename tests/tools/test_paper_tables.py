@@ -9,7 +9,6 @@ import pytest
 
 from heedful.training.errors import ConfigError
 from tools import paper_tables, papers, reproduced
-from tools.paper_tables import RowConfig
 from tools.report import notes, report
 
 BUNDLES, RESULTS = Path("bundles"), Path("results")
@@ -70,21 +69,6 @@ def test_a_row_replaces_fields_of_its_configuration(results: Path) -> None:
     assert (run.seed, run.alpha) == (2, 0.5)
     assert run.encoder.config == {**first.encoder.config, "dependency": False}
     assert run.optimiser == first.optimiser
-
-
-def test_a_table_replaces_fields_of_every_row(results: Path) -> None:
-    file = results / "tables" / "toys.toml"
-    file.write_text(TABLE.replace("[[rows]]", "set = { alpha = 2.0, epochs = 7 }\n\n[[rows]]", 1))
-    runs = [row.runs((1,)) for row in paper_tables.read(file).rows]
-    fields = [(run.alpha, run.epochs) for one in runs for run in one.values()]
-    assert fields == [(2.0, 7), (0.5, 7)]
-
-
-def test_a_row_of_ten_folds() -> None:
-    row = RowConfig(name="CR", config=Path("configs/ms-san-cr.toml"), folds=True)
-    runs = row.runs((1,))
-    assert [run.task for run in runs.values()] == [f"cr:{fold}" for fold in range(10)]
-    assert "cr-seed1-fold9" in runs
 
 
 def test_a_table_that_cannot_be_read_is_named(results: Path) -> None:

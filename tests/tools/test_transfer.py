@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from heedful.text.arrays import Floats
-from heedful.training.transfer import Embed
 from tools import transfer
 
 WORDS = ("good", "bad", "film")
@@ -29,24 +28,3 @@ def test_cosines_against_the_gold_scores(tmp_path: Path) -> None:
     assert found["stsb dev spearman"] == pytest.approx(1)
     expected = np.corrcoef([np.sqrt(0.5), 1, 0], [4, 5, 1])[0, 1]
     assert found["sick test pearson"] == pytest.approx(expected, abs=1e-6)
-
-
-def test_models_take_turns() -> None:
-    seen: list[tuple[str, tuple[str, ...]]] = []
-
-    def recorded(name: str) -> Embed:
-        def ones(texts: Sequence[str]) -> Floats:
-            seen.append((name, tuple(texts)))
-            return np.ones((len(texts), 2), np.float32)
-
-        return ones
-
-    counted = transfer.ROUNDS * transfer.ROUND_SIZE
-    texts = [str(i) for i in range(counted + transfer.WARM_UP)]
-    rates = transfer.speeds((recorded("a"), recorded("b")), texts)
-    warm, seen = seen[:2], seen[2:]
-    assert warm == [(name, tuple(texts[counted:])) for name in "ab"]
-    assert [name for name, _ in seen] == ["a", "b"] * transfer.ROUNDS
-    assert all(first[1] == second[1] for first, second in zip(seen[::2], seen[1::2], strict=True))
-    assert len({group for _, group in seen}) == transfer.ROUNDS
-    assert min(rates) > 0

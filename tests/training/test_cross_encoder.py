@@ -118,36 +118,6 @@ def test_it_learns_from_the_mean_of_teachers_alone(
     np.testing.assert_allclose(objective.targets(asked), np.mean(each, axis=0), atol=1e-5)
 
 
-class Stopped(Exception):
-    pass
-
-
-@pytest.mark.parametrize("stop", [1, 3])
-def test_a_run_that_is_stopped_within_an_epoch_ends_as_the_unbroken_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
-) -> None:
-    """On a transformer with dropout, without an average."""
-    few = source(examples(30, 0))
-    monkeypatch.setitem(TASKS, TASK, replace(TASKS[TASK], train=(few,), dev=few))
-    tiny = {"name": str(tiny_folder(tmp_path, 12)), "dim": 12, "dropout": 0.1}
-    run = config(transformer=tiny, optimiser={"batch": 8}, max_tokens=30, epochs=2)
-    whole, broken = paths(tmp_path / "whole"), paths(tmp_path / "broken")
-    train(run, whole)
-    monkeypatch.setattr(loop, "SILENT_SECONDS", -1.0)  # a line before each step
-
-    class Stopping(Console):
-        def print(self, *objects: Any, **options: Any) -> None:
-            if str(objects[0]) == f"{stop * 25}% of epoch 1":
-                raise Stopped
-
-    with pytest.raises(Stopped):
-        loop.train(run, broken, resume=False, console=Stopping(), checkpoint_seconds=-1.0)
-    train(run, broken, resume=True)
-    expected, found = (checkpoint.load(one.run / checkpoint.LAST) for one in (whole, broken))
-    for name, value in expected["model"].items():
-        assert torch.equal(value, found["model"][name]), name
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

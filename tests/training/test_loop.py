@@ -16,7 +16,7 @@ from heedful.cli.train import command
 from heedful.export import run as export
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, loop, tasks
-from heedful.training.config import EncoderConfig, OptimiserConfig, Paths, RunConfig
+from heedful.training.config import OptimiserConfig, Paths, RunConfig
 from heedful.training.errors import ConfigError, DataError, RunDamaged
 from heedful.training.model import make_model
 from heedful.training.start import begin_with
@@ -49,10 +49,6 @@ def whole(
     return paths
 
 
-def best(run: Path) -> dict[str, torch.Tensor]:
-    return checkpoint.best(run)
-
-
 def losses(run: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (run / checkpoint.LOG).read_text().splitlines()]
 
@@ -77,7 +73,9 @@ def test_learns_and_records(whole: Paths, pipeline: BuiltParser) -> None:
     assert found[-1] < found[0] / 2
     assert "thin" in (whole.run / checkpoint.VOCAB).read_text().split()  # of the background texts
     last = checkpoint.load(whole.run / checkpoint.LAST)
-    for name, value in best(whole.run).items():  # the averaged weights, which were scored
+    for name, value in checkpoint.best(
+        whole.run
+    ).items():  # the averaged weights, which were scored
         assert value.shape == last["average"][f"module.{name}"].shape
 
 
@@ -153,7 +151,9 @@ def test_learns_in_bfloat16_too(config: RunConfig, paths: Paths) -> None:
     optimiser = config.optimiser.model_copy(update={"precision": "bfloat16"})
     record = train(config.model_copy(update={"optimiser": optimiser}), paths)
     assert record["dev"]["value"] == 1.0
-    kinds = {value.dtype for value in best(paths.run).values() if value.is_floating_point()}
+    kinds = {
+        value.dtype for value in checkpoint.best(paths.run).values() if value.is_floating_point()
+    }
     assert kinds == {torch.float32}
 
 
@@ -167,7 +167,7 @@ def test_what_is_frozen_keeps_its_weights(
     fields = {"init_from": whole.run, "freeze": freeze, "words": {"dim": 12}}
     again = replace(whole, run=tmp_path / "again")
     train(RunConfig.model_validate(config.model_dump() | fields), again)
-    before, after = best(whole.run), best(again.run)
+    before, after = checkpoint.best(whole.run), checkpoint.best(again.run)
     found = {name for name in before if not torch.equal(before[name], after[name])}
     assert {name[: 16 if name.startswith("s") else 4] for name in found} == changed
     kept, words = ((one.run / checkpoint.VOCAB).read_bytes() for one in (again, whole))
@@ -188,7 +188,7 @@ def test_a_run_begins_with_another_runs_weights(
     task = tasks.get(config.task)
     wider = replace(task, labels=(*task.labels, "more"))  # it takes the encoder, not the head
     train(again, replace(whole, run=tmp_path / "lent"), task=wider)
-    mine, theirs = best(whole.run), best(tmp_path / "lent")
+    mine, theirs = checkpoint.best(whole.run), checkpoint.best(tmp_path / "lent")
     for name, value in theirs.items():
         if name.startswith("sentence."):
             torch.testing.assert_close(value, mine[name])
@@ -206,7 +206,7 @@ def test_a_run_begins_with_another_runs_weights(
     assert [one["rows"] for one in record["data"]] == [20, first["data"][0]["rows"]]
     old, new = (Vocab.load(run / checkpoint.VOCAB).words for run in (whole.run, tmp_path / "few"))
     assert 3 < len(new) < len(old)
-    after = best(tmp_path / "few")["sentence.embedding.weight"]
+    after = checkpoint.best(tmp_path / "few")["sentence.embedding.weight"]
     for row, word in enumerate(new):
         torch.testing.assert_close(after[row], table[old.index(word)])
 
@@ -228,22 +228,6 @@ def test_a_run_that_cannot_be_begun_with_is_named(
         with pytest.raises(ConfigError, match=message):
             train(wrong, replace(whole, run=tmp_path / "no"))
         shutil.rmtree(tmp_path / "no", ignore_errors=True)
-
-
-@pytest.mark.parametrize(("encoder", "parsed"), [("ms-san", 2), ("average", 0)])
-def test_only_an_encoder_of_trees_has_its_texts_parsed(
-    config: RunConfig, paths: Paths, tmp_path: Path, encoder: str, parsed: int
-) -> None:
-    """Train and dev texts have trees where the encoder reads them; background texts never have."""
-    short = config.model_copy(update={"epochs": 1, "encoder": EncoderConfig(name=encoder)})
-    own = replace(paths, cache=tmp_path / "parses")
-    train(short, own)
-    with_trees = []
-    for file in own.cache.glob("*.npz"):
-        with np.load(file) as archive:
-            places = np.concatenate([np.arange(length) for length in archive["lengths"]])
-            with_trees.append(bool((archive["heads"] != places).any()))
-    assert (len(with_trees), sum(with_trees)) == (3, parsed)
 
 
 def test_patience_ends_a_run(config: RunConfig, paths: Paths) -> None:

@@ -1,6 +1,7 @@
 """The transformer of a run: what is loaded, what is refused, what is trained at which rate."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from heedful.training.parses import Parsed
 from heedful.training.start import begin_with
 from heedful.training.tasks.base import Example
 from tests.training.sentences import sentence
-from tests.transformer import LIMIT, tiny_folder
+from tests.transformer import tiny_folder
 
 DIM = 12
 
@@ -40,36 +41,29 @@ def config(
     )
 
 
-def test_a_folder_of_hugging_face_s_layout_is_loaded(tmp_path: Path) -> None:
-    module, pieces = transformer.load(
-        TransformerConfig(name=str(tiny_folder(tmp_path, DIM)), dim=DIM)
-    )
-    assert (pieces.limit, pieces.fitting(["a"] * 200)) == (LIMIT, LIMIT - 2)
-    sentence = pieces.sentence(["a", "ballgame"], np.array([1, 1]))
-    hidden = module(input_ids=torch.from_numpy(sentence.ids)[None]).last_hidden_state
-    assert hidden.shape == (1, 5, DIM)
-
-
-def test_what_is_no_transformer_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is neither minilm, mpnet nor a folder of"):
-        transformer.load(TransformerConfig(name=str(tmp_path)))
-    with pytest.raises(ConfigError, match="has 12 features, not 384"):
-        transformer.load(TransformerConfig(name=str(tiny_folder(tmp_path, DIM))))
-
-
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
-def test_a_damaged_file_of_a_transformer_is_named(tmp_path: Path, name: str) -> None:
-    file = tiny_folder(tmp_path, DIM) / name
-    file.write_bytes(file.read_bytes()[:20])
-    with pytest.raises(ConfigError, match=rf"transformer\.name: {tmp_path}.* cannot be loaded"):
-        transformer.load(TransformerConfig(name=str(file.parent), dim=DIM))
-
-
-def test_a_transformer_of_another_type_is_refused(tmp_path: Path) -> None:
-    file = tiny_folder(tmp_path, DIM) / "config.json"
-    file.write_text(file.read_text().replace('"bert"', '"roberta"'))
-    with pytest.raises(ConfigError, match="holds a model of type roberta, not bert"):
-        transformer.load(TransformerConfig(name=str(file.parent), dim=DIM))
+@pytest.mark.parametrize(
+    ("file", "change", "dim", "said"),
+    [
+        ("", None, 384, "has 12 features, not 384"),
+        ("tokenizer.json", lambda _: None, DIM, "is neither minilm, mpnet nor a folder of"),
+        ("config.json", lambda one: one[:20], DIM, r"transformer\.name: .* cannot be loaded"),
+        ("model.safetensors", lambda one: one[:20], DIM, r"transformer\.name: .* cannot be loaded"),
+        ("tokenizer.json", lambda one: one[:20], DIM, r"transformer\.name: .* cannot be loaded"),
+        (
+            *("config.json", lambda one: one.replace(b'"bert"', b'"roberta"'), DIM),
+            "holds a model of type roberta, not bert",
+        ),
+    ],
+)
+def test_what_is_no_transformer_is_refused(
+    tmp_path: Path, file: str, change: Callable[[bytes], bytes | None], dim: int, said: str
+) -> None:
+    folder = tiny_folder(tmp_path, DIM)
+    if file:
+        content = change((folder / file).read_bytes())
+        (folder / file).unlink() if content is None else (folder / file).write_bytes(content)
+    with pytest.raises(ConfigError, match=said):
+        transformer.load(TransformerConfig(name=str(folder), dim=dim))
 
 
 def test_the_lowest_layers_and_what_they_read_may_keep_their_weights(tmp_path: Path) -> None:
@@ -205,12 +199,6 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
     back = first.model_copy(update={"init_from": second.init_from})
     with pytest.raises(ConfigError, match=r"init_from: .* holds another model"):
         begin_with(back, make(first), task, lexicon)
-
-
-def test_an_encoder_that_reads_cls_needs_a_transformer(tmp_path: Path) -> None:
-    run = config("minilm").model_copy(update={"transformer": None})
-    with pytest.raises(ConfigError, match=r"encoder\.name: ms-san-bert: .* needs a transformer"):
-        make_model(run, "classification", 2, torch.zeros(5, 300))
 
 
 def test_rows_are_the_sentences_that_serving_makes(tmp_path: Path) -> None:

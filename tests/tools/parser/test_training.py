@@ -1,6 +1,5 @@
 """What the parser learns from, and that it learns; its full training is a command, not a test."""
 
-import json
 import random
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import torch
 from rich.console import Console
 from spacy.tokens import Doc
 
-from heedful.text.errors import ParserError
 from heedful.training.errors import DataMissing
 from tests.builders import BuiltParser
 from tests.tools.parser.conftest import LABELS
@@ -136,19 +134,6 @@ def test_soft_trees_are_what_the_teacher_finds_likely(
         corpora.silver(spacy.blank("en"), parts)
 
 
-def test_plain_texts_are_drawn_from_each_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(soft_trees, "TEXTS", {"sst5/train.jsonl": 8, "trec/train.jsonl": 2})
-    for name in ("sst5", "trec"):
-        (tmp_path / name).mkdir()
-        lines = [json.dumps({"text": f"{name} {i}"}) for i in range(20)]
-        (tmp_path / name / "train.jsonl").write_text("\n".join(lines))
-    drawn = soft_trees.plain_texts(tmp_path, seed=1)
-    assert [sum(text.startswith(name) for text in drawn) for name in ("sst5", "trec")] == [8, 2]
-    assert len(soft_trees.plain_texts(tmp_path, seed=1, count=5)) == 5
-
-
 def test_scores_count_words_but_no_punctuation(pipeline: BuiltParser) -> None:
     nlp = spacy.load(pipeline.folder)
     parsed = nlp("Two kids wash their hands")
@@ -162,8 +147,3 @@ def test_scores_count_words_but_no_punctuation(pipeline: BuiltParser) -> None:
     assert score(deps) == {"uas": 1.0, "las": 1.0}
     assert score(["dep", *deps[1:]]) == {"uas": 1.0, "las": pytest.approx(0.8)}
     assert score([*deps[:4], "punct"])["uas"] == pytest.approx(8 / 9)  # 4 right, of 5 and of 4
-
-
-def test_a_folder_that_exists_is_not_replaced(tmp_path: Path) -> None:
-    with pytest.raises(ParserError, match="exists: name another folder"):
-        tool.write_parser(tmp_path, tmp_path, seed=1, cache=tmp_path / "c", console=Console())
