@@ -54,7 +54,7 @@ mteb:  ## two of mteb's tasks over local data; writes docs/library.md. Two GB of
 	$(PYTHON) -m venv $(HOME)/.cache/heedful/mteb
 	$(HOME)/.cache/heedful/mteb/bin/pip install --quiet torch==2.13.0  # first: of the index's builds pip then takes the CPU's
 	$(HOME)/.cache/heedful/mteb/bin/pip install --quiet mteb==2.26.24 .
-	$(HOME)/.cache/heedful/mteb/bin/python -m tests.mteb_tasks
+	$(HOME)/.cache/heedful/mteb/bin/python -m tools.mteb_tasks
 
 check: lint types imports test  ## what CI runs
 

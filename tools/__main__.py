@@ -14,6 +14,7 @@ COMMANDS = {
     "report": "Write docs/results.md and docs/notes/results.md from the cards and the records.",
     "figures": "Draw the papers' figures from the bundles.",
     "trust": "Measure what bundles' attention is worth, or write docs/notes/attention.md.",
+    "contrast": "Make pairs of sentences that differ in one word, for the tasks of NLI.",
     "configuration": "Write docs/configuration.md, the fields of a run.",
     "openapi": "Print the OpenAPI document of the service.",
 }

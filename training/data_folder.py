@@ -18,6 +18,7 @@ VARIABLE = "HEEDFUL_DATA"
 DEFAULT = Path("data")
 PAGE = "docs/data.md"
 OFFICIAL = {
+    "contrast": "`python -m tools contrast` in a checkout, which makes it",
     "cr": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
     "imdb": "https://ai.stanford.edu/~amaas/data/sentiment/",
     "mteb_dev": "the repositories that its README names",
@@ -56,7 +57,7 @@ def find(data: Path, candidates: tuple[str, ...], *, dataset: str) -> Path:
             if path.is_file():
                 return path
     raise DataMissing(
-        f"{data} holds no {' or '.join(candidates)} (or the same with .gz): download it from "
+        f"{data} holds no {' or '.join(candidates)} (or the same with .gz): get it from "
         f"{OFFICIAL[dataset]}; {PAGE} describes the layout, --data or {VARIABLE} names the folder"
     )
 

@@ -11,14 +11,10 @@ from rich.console import Console
 
 from heedful.models.registry import build
 from heedful.runtime.service import Options
-from heedful.training.errors import DataMissing
 from tests.builders import BuiltParser, build_bundle
 from tests.forests import forest
 from tests.process import ROOT
 from tools.figure_numbers import (
-    dev_by_heads,
-    learning_curve,
-    losses,
     masks,
 )
 from tools.figures import draw
@@ -90,42 +86,3 @@ def test_masks_are_ms_sans_where_all_scores_are_alike() -> None:
     assert list(explained.maps) == list(expected)
     for name, weights in explained.maps.items():
         np.testing.assert_allclose(weights[0], expected[name], atol=1e-6)
-
-
-def test_losses_and_dev_scores_are_those_of_the_records(tmp_path: Path) -> None:
-    for read, tables in (
-        (losses, "lama-r8, lama-news"),
-        (dev_by_heads, "lama-heads, lama-imdb-heads"),
-        (learning_curve, "learning-curve"),
-    ):
-        with pytest.raises(DataMissing, match=f"python -m tools reproduce {tables}"):
-            read(tmp_path)
-    log = [{"epoch": 1, "loss": 0.9, "dev": 0.5}, {"epoch": 2, "loss": 0.7, "dev": 0.6}]
-    records = {
-        "lama-r8/lama-seed1": {"row": "LAMA", "log": log},
-        "lama-r8/san-seed1": {"row": "SAN"},  # older than logs
-        "lama-news/san-seed1": {"row": "SAN", "log": log[:1]},
-        "lama-heads/10-heads-seed1": {"row": "10 heads", "log": log},
-        "lama-heads/5-heads-seed1": {"row": "5 heads", "log": log[1:]},
-        "lama-imdb-heads/1-head-seed1": {"row": "1 head", "log": log[:1]},
-    }
-    for row, pairs, dev in (("MS-SAN", 105, 0.8), ("MS-SAN", 10, 0.7), ("Bi-LSTM", 10, 0.6)):
-        records[f"learning-curve/{row}-{pairs}-seed1"] = {
-            "row": f"{row}, {pairs}",
-            "data": [{"rows": pairs}],
-            "dev": {"value": dev},
-        }
-    for name, record in records.items():
-        file = tmp_path / "runs" / f"{name}.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(record))
-    assert losses(tmp_path) == {"R8": {"LAMA": [0.9, 0.7]}, "News": {"SAN": [0.9]}}
-    by_heads = dev_by_heads(tmp_path)
-    assert by_heads == {
-        "Yelp": {"5 heads": [0.6], "10 heads": [0.5, 0.6]},
-        "IMDB": {"1 head": [0.5]},
-    }
-    assert list(by_heads["Yelp"]) == ["5 heads", "10 heads"]
-    curve = learning_curve(tmp_path)
-    assert curve == {"Bi-LSTM": {10: 0.6}, "MS-SAN": {10: 0.7, 105: 0.8}}
-    assert list(curve["MS-SAN"]) == [10, 105]

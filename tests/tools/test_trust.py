@@ -10,7 +10,7 @@ from heedful.cli.errors import CommandError
 from heedful.cli.local_model import open_folder
 from heedful.export.bundle import export_bundle
 from heedful.runtime.bundles.bundle import read
-from heedful.runtime.bundles.card import ParserCard, TrustCard
+from heedful.runtime.bundles.card import ParserCard
 from heedful.text.structure import check_heads
 from heedful.training.evaluate import measure
 from heedful.training.tasks import get
@@ -18,7 +18,7 @@ from tests.builders import BuiltParser
 from tests.export.trained import trained
 from tools import trust
 from tools.control_scores import random_tree, right_branching
-from tools.trust_page import BEGIN, END, verdict, write_page
+from tools.trust_page import BEGIN, END, write_page
 
 CONTROLS = (
     *("uniform attention", "permuted attention", "random attention"),
@@ -65,21 +65,6 @@ def test_a_bundle_is_measured_and_its_card_says_so(
     page.write_text("no marks")
     with pytest.raises(CommandError, match="does not hold the lines"):
         write_page(page, [card])
-
-
-@pytest.mark.parametrize(
-    ("wins", "said"),
-    [
-        (0.8, "attention beats random orders"),
-        (0.52, "attention cannot be told from random orders"),
-        (0.2, "attention is worse than random orders"),
-    ],
-)
-def test_the_verdict_is_no_better_than_the_figures(wins: float, said: str) -> None:
-    figures = {"dataset": "d", "metric": "accuracy", "rows": 9, "value": 0.9, "controls": ()}
-    curves = {"sentences": 100, "attention": 0.6, "evidence": 0.8, "random": 0.5}
-    card = TrustCard.model_validate({**figures, **curves, "wins": wins, "correlation": None})
-    assert verdict(card).startswith(said)
 
 
 def test_trees_are_trees() -> None:

@@ -74,7 +74,7 @@ def _substituted(changed: contrast.Pair) -> Iterator[Example]:
         if changed.label == "contradiction":  # neither sentence follows when the other is denied
             yield pair(denials[0], changed.texts[1], "neutral")
             yield pair(denials[1], changed.texts[0], "neutral")
-        elif changed.substitution.kind == "hypernym":
+        elif changed.kind == "hypernym":
             order = (
                 -1 if changed.label == "neutral" else 1
             )  # the sentence of the narrower word first

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from heedful.training.substitutions import Substitution, Table, held_out, own_words
-from heedful.training.wordnet import WordNet
+from tools.substitutions import Substitution, Table, held_out, own_words
+from tools.wordnet import WordNet
 
 MAX_WORDS = 70
 _TOKEN = re.compile(r"[A-Za-z]+|\d+|\S")

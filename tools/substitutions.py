@@ -4,12 +4,12 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import permutations
+from pathlib import Path
 from typing import Any, Literal
 from zlib import crc32
 
-from heedful.training.wordnet import WordNet
+from tools.wordnet import WordNet
 
 Kind = Literal["synonym", "hypernym", "antonym", "exclusive"]
 Place = Literal["noun", "adjective", "verb", "number", "name", "word"]
@@ -43,7 +43,7 @@ Table = Mapping[str, list[Substitution]]
 
 def own_words() -> dict[str, Any]:
     """`contrast.toml`."""
-    return tomllib.loads(files("heedful.training").joinpath("contrast.toml").read_text("utf-8"))
+    return tomllib.loads(Path(__file__).with_name("contrast.toml").read_text("utf-8"))
 
 
 def table(net: WordNet, counts: Mapping[str, int], *, dev: bool) -> Table:

@@ -1,0 +1,103 @@
+"""contrast: pairs of sentences that differ in one content word, from premises of three sets and words of WordNet.
+
+The sentences are premises of SNLI, MultiNLI and New Protocols; the words come from WordNet and `contrast.toml`.
+Words are split by a hash: no word replaced in a dev pair is replaced in a train pair.
+"""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+
+from heedful.cli.options import DATA, Data
+from heedful.files.atomic import write_file
+from heedful.training.data_folder import find, read_each, records, text_of
+from heedful.training.tasks import mnli, nli
+from heedful.training.tasks.contrast import DEV_PAIRS, FILE, TRAIN_PAIRS, Pair
+from tools.substitution_places import Sentence, candidates, sentences, substituted
+from tools.substitutions import Substitution, Table, table
+from tools.wordnet import WordNet, wordnet
+
+SEED = 1
+SHARES = {"synonym": 0.22, "hypernym": 0.23, "antonym": 0.2, "exclusive": 0.35}
+"""How many of the pairs are of each kind. Half are reversed, which makes a hypernym's neutral."""
+_LABELS = {"synonym": "entailment", "hypernym": "entailment"}
+
+
+def command(data: Data = DATA) -> None:
+    """Write contrast/train.jsonl and contrast/dev.jsonl into the data folder. They take two minutes."""
+    texts, net = _premises(data, dev=False), wordnet()
+    counts = Counter(word for one in sentences(texts) for word in one.lower)
+    for split, number in (("train", TRAIN_PAIRS), ("dev", DEV_PAIRS)):
+        dev = split == "dev"
+        words = table(net, counts, dev=dev)
+        found = pairs(
+            _premises(data, dev=True) if dev else texts, words, net, dev=dev, number=number
+        )
+        file = write(found, data / FILE.format(split))
+        typer.echo(f"{file}: {len(found):,} pairs")
+
+
+def write(found: Iterable[Pair], file: Path) -> Path:
+    """JSON lines, as `training.tasks.contrast` reads them."""
+    rows = (
+        {
+            "premise": one.texts[0],
+            "hypothesis": one.texts[1],
+            "label": one.label,
+            "kind": one.kind,
+        }
+        for one in found
+    )
+    content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_file(file, lambda part: part.write_text(content, encoding="utf-8"))
+    return file
+
+
+def pairs(
+    texts: Iterable[str], words: Table, net: WordNet, *, dev: bool, number: int
+) -> list[Pair]:
+    """Up to `number` pairs, at most one a premise and kind, no substitution more often than one in 150 of them."""
+    rng = random.Random(SEED)
+    found: dict[str, list[Pair]] = {kind: [] for kind in SHARES}
+    used: Counter[tuple[str, str]] = Counter()
+    shuffled = list(sentences(texts))
+    rng.shuffle(shuffled)
+    for one in shuffled:
+        options = list(candidates(one, words, net, dev=dev))
+        rng.shuffle(options)
+        for kind, share in SHARES.items():
+            for place, option in options:
+                lemmas = min(option.lemmas), max(option.lemmas)
+                full = len(found[kind]) >= share * number or used[lemmas] * 150 > number
+                if option.kind == kind and not full:
+                    used[lemmas] += 1
+                    found[kind].append(_pair(one, place, option, rng.random() < 0.5))
+                    break
+    together = [pair for some in found.values() for pair in some]
+    rng.shuffle(together)
+    return together
+
+
+def _pair(one: Sentence, place: int, found: Substitution, reverse: bool) -> Pair:
+    texts = one.text, substituted(one, place, found.new)
+    label = _LABELS.get(found.kind, "contradiction")
+    if reverse and found.kind == "hypernym":
+        label = "neutral"
+    return Pair(texts[::-1] if reverse else texts, label, found.kind)
+
+
+def _premises(data: Path, *, dev: bool) -> list[str]:
+    sources = (nli.SNLI_DEV, mnli.DEV) if dev else (nli.SNLI_TRAIN, nli.MNLI_TRAIN)
+    name = f"nli_newprotocols/{'val' if dev else 'train'}.jsonl"
+    found = [one.texts[0] for source in sources for one in source.read(data)]
+    path = find(data, (name,), dataset="nli_newprotocols")
+    return [*found, *read_each(path, records(path), _premise)]
+
+
+def _premise(row: dict[str, object]) -> str:
+    return text_of(row, "premise")
