@@ -47,8 +47,8 @@ ms-san-minilm-nli: .venv/installed  ## bundles/ms-san-minilm-nli, MS-SAN over Mi
 
 clients: .venv/installed  ## try other services' clients against the shipped bundles; writes docs/clients.md
 	$(PYTHON) -m venv $(HOME)/.cache/heedful/clients
-	$(HOME)/.cache/heedful/clients/bin/pip install --quiet --requirement tests/clients/requirements.txt
-	.venv/bin/python -m tests.clients
+	$(HOME)/.cache/heedful/clients/bin/pip install --quiet --requirement tools/clients/requirements.txt
+	.venv/bin/python -m tools.clients
 
 mteb:  ## two of mteb's tasks over local data; writes docs/library.md. Two GB of packages
 	$(PYTHON) -m venv $(HOME)/.cache/heedful/mteb

@@ -16,7 +16,6 @@ from heedful.export.bundle import make
 from heedful.export.errors import ExportError
 from heedful.export.int8 import LARGEST, float_graph, int8_columns, int8_graph, products
 from heedful.export.int8_files import int8_files
-from heedful.export.weight_sharing import externalize_weights, restore_weights, share_weights
 from heedful.runtime.bundles.bundle import Bundle, read
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
 from heedful.runtime.engine.graphs import encoder_feeds
@@ -121,29 +120,6 @@ def test_elu_is_elu_with_the_same_bits_anywhere() -> None:
     np.testing.assert_allclose(found, np.where(x > 0, x, np.expm1(x)), atol=1e-6)
     alone = np.concatenate([run(made, x=x[i : i + 1]) for i in range(0, 701, 50)])
     np.testing.assert_array_equal(alone, found[::50])
-
-
-def test_external_weights_are_read_from_the_files_bytes() -> None:
-    rng = np.random.default_rng(0)
-    matrix = rng.normal(size=(30, 7)).astype(np.float32)
-    model = onnx.load_from_string(
-        graph([helper.make_node("MatMul", ["x", "w"], ["y"])], ("N", 30), w=matrix)
-    )
-    keys = {product.key for product in products(model)}
-    int8 = int8_graph(model, keys)
-    weights: bytes = float_graph(model, keys).SerializeToString()
-    small = externalize_weights(int8, weights, ENCODER)
-    assert len(small) < len(int8.SerializeToString())
-    x = rng.normal(size=(4, 30)).astype(np.float32)
-    found = OrtSession(small, "cpu", 1, files={ENCODER: weights}).run({"x": x})
-    np.testing.assert_array_equal(found, run(int8, x=x))
-
-
-def test_shared_weights_are_restored(plain: Bundle) -> None:
-    explain, encoder = plain.files[EXPLAIN], plain.files[ENCODER]
-    again = restore_weights(explain, encoder)
-    assert {value.name for value in again.graph.input} >= {"ids", "lengths"}
-    assert share_weights(again.SerializeToString(), encoder) == explain
 
 
 @pytest.fixture(scope="module")

@@ -147,7 +147,7 @@ def test_a_batch_holds_one_length_or_mixed_lengths(pipeline: BuiltParser, cache:
     assert not any(of_one_length(mixed=True))
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 9])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 9, 64 * 2 + 1])  # runs of 64 batches
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_a_last_row_alone_joins_the_batch_before_it(
     pipeline: BuiltParser, cache: Path, count: int, size: int
@@ -164,16 +164,3 @@ def test_a_last_row_alone_joins_the_batch_before_it(
     assert sizes.count(size + 1) <= 1
     if size > 1 and count > 1:
         assert min(sizes) > 1
-
-
-def test_a_row_alone_behind_a_whole_run_of_batches_joins_too(
-    pipeline: BuiltParser, cache: Path
-) -> None:
-    """Batches are cut out of runs of 64."""
-    examples = Examples.of(
-        [Example((TEXTS[0],), i) for i in range(64 * 2 + 1)],
-        parsed(pipeline, cache).rows(Vocab(["a"])),
-    )
-    sizes = [len(targets) for _, targets in examples.batches(2, np.random.default_rng(0))]
-    assert sorted(sizes) == [2] * 63 + [3]
-    assert examples.steps(2) == 64

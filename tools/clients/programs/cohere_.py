@@ -4,7 +4,7 @@ from typing import Any
 
 import cohere
 
-from tests.clients.programs.common import DOCUMENT, KEY, MODEL, SENTENCES, run
+from tools.clients.programs.common import DOCUMENT, KEY, MODEL, SENTENCES, run
 
 
 def check(url: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from huggingface_hub import InferenceClient
 
-from tests.clients.programs.common import SENTENCES, run
+from tools.clients.programs.common import SENTENCES, run
 
 
 def check(url: str) -> dict[str, Any]:

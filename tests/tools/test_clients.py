@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.table import (
-    BEGIN,
-    CLIENTS,
-    END,
+from tests.docs.examples import table
+from tools.clients.table import (
     PAGE,
     Client,
     cell,
@@ -17,7 +15,6 @@ from tests.clients.table import (
     reference,
     run,
 )
-from tests.docs.examples import table
 
 ROWS = {row[0]: row[2] for row in table(PAGE.read_text(encoding="utf-8"), "Tried")}
 
@@ -38,18 +35,6 @@ def test_a_client_works_unmodified(client: Client, shipped: str, expected: list[
     assert ROWS[client.name] == cell(row)
 
 
-def test_the_page_has_every_client() -> None:
-    assert list(ROWS) == [client.name for client in CLIENTS]
-    page = PAGE.read_text(encoding="utf-8")
-    assert page.count(BEGIN) == page.count(END) == 1
-
-
 def test_the_usual_clients_are_in_this_environment() -> None:
     names = {client.name for client in in_this_environment()}
-    assert names >= {
-        "openai",
-        "huggingface_hub",
-        "cohere",
-        "tritonclient",
-        "open-inference-openapi",
-    }
+    assert names >= {"openai", "huggingface_hub", "cohere", "tritonclient"}

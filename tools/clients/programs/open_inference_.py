@@ -5,7 +5,7 @@ from typing import Any
 from open_inference.openapi.client import OpenInferenceClient
 from open_inference.openapi.types import InferenceRequest
 
-from tests.clients.programs.common import MODEL, SENTENCES, run
+from tools.clients.programs.common import MODEL, SENTENCES, run
 
 
 def check(url: str) -> dict[str, Any]:

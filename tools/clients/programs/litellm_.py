@@ -4,7 +4,7 @@ from typing import Any
 
 import litellm
 
-from tests.clients.programs.common import DOCUMENT, KEY, MANY, MODEL, SENTENCES, floats, run
+from tools.clients.programs.common import DOCUMENT, KEY, MANY, MODEL, SENTENCES, floats, run
 
 
 def check(url: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import chromadb
 from chromadb.utils.embedding_functions import HuggingFaceEmbeddingServer, OpenAIEmbeddingFunction
 
-from tests.clients.programs.common import KEY, MANY, MODEL, run
+from tools.clients.programs.common import KEY, MANY, MODEL, run
 
 
 def check(url: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import numpy as np
 from tritonclient import http
 from tritonclient.utils import InferenceServerException
 
-from tests.clients.programs.common import MODEL, SENTENCES, run
+from tools.clients.programs.common import MODEL, SENTENCES, run
 
 
 def refusal(client: http.InferenceServerClient) -> str:

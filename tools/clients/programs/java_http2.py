@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.clients.programs.common import run
+from tools.clients.programs.common import run
 
 
 def check(url: str) -> dict[str, Any]:

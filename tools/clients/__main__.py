@@ -4,8 +4,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.clients.table import ALIASES, CLIENTS, ENVIRONMENT, python_of, reference, run, write
 from tests.process import Process
+from tools.clients.table import ALIASES, CLIENTS, ENVIRONMENT, python_of, reference, run, write
 
 
 def main() -> int:

@@ -13,13 +13,13 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from tests.clients.programs.common import DOCUMENT, MODEL
 from tests.process import PATIENCE, ROOT
+from tools.clients.programs.common import DOCUMENT, MODEL
 
 PAGE = ROOT / "docs/clients.md"
-BEGIN, END = "<!-- written by python -m tests.clients -->", "<!-- end -->"
+BEGIN, END = "<!-- written by python -m tools.clients -->", "<!-- end -->"
 ENVIRONMENT = Path.home() / ".cache/heedful/clients"
-"""Made by `make clients` from tests/clients/requirements.txt."""
+"""Made by `make clients` from tools/clients/requirements.txt."""
 ALIASES = f"text-embedding-3-small={MODEL}"
 QUIET = {
     "ANONYMIZED_TELEMETRY": "false",
@@ -87,7 +87,7 @@ def run(
     extra: Mapping[str, str] | None = None,
 ) -> Row:
     """Run the client's program, with `extra` in its environment, and compare what it got."""
-    command = (python, "-m", f"tests.clients.programs.{client.program}", url)
+    command = (python, "-m", f"tools.clients.programs.{client.program}", url)
     environment = {**os.environ, **QUIET, **(extra or {})}
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, env=environment

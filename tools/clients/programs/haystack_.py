@@ -6,7 +6,7 @@ from haystack import Document
 from haystack.components.embedders import OpenAIDocumentEmbedder
 from haystack.utils import Secret
 
-from tests.clients.programs.common import DOCUMENT, KEY, MANY, MODEL, floats, run
+from tools.clients.programs.common import DOCUMENT, KEY, MANY, MODEL, floats, run
 
 
 def check(url: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from langchain_openai import OpenAIEmbeddings
 
-from tests.clients.programs.common import DOCUMENT, KEY, MANY, MODEL, floats, run
+from tools.clients.programs.common import DOCUMENT, KEY, MANY, MODEL, floats, run
 
 
 def check(url: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 import subprocess
 from typing import Any
 
-from tests.clients.programs.common import MODEL, SENTENCES, run
+from tools.clients.programs.common import MODEL, SENTENCES, run
 
 
 def check(url: str) -> dict[str, Any]:
