@@ -147,7 +147,7 @@ class Settings(BaseSettings):
     processes: int | None = Field(
         None,
         ge=1,
-        description="Serving processes behind the port; default one a core, and 1 with a GPU.",
+        description="Serving processes behind the port; default one a core.",
     )
     threads: int | None = Field(
         None,

@@ -7,7 +7,7 @@ import typer
 
 from heedful.cli.texts import Format
 from heedful.runtime.bundles import shipped
-from heedful.runtime.engine.session import Device
+from heedful.runtime.device import Device
 from heedful.training import config
 from heedful.training.data_folder import DEFAULT, PAGE, VARIABLE
 

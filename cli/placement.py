@@ -10,7 +10,7 @@ from heedful.library.load import bundle_folder, load
 from heedful.library.model import Model
 from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.card import CARD
-from heedful.runtime.engine.session import Device
+from heedful.runtime.device import Device
 from heedful.runtime.errors import StartupError
 from heedful.runtime.model_registry import KINDS, Task, default_of
 

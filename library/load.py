@@ -12,7 +12,7 @@ from heedful.library.processes import Processes
 from heedful.runtime.bundles import bundle, shipped
 from heedful.runtime.bundles.card import CARD
 from heedful.runtime.cores import usable_cores
-from heedful.runtime.engine.session import Device, takes_cuda
+from heedful.runtime.device import Device, resolve
 from heedful.runtime.errors import BundleError, StartupError
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.errors import ParserError
@@ -52,11 +52,12 @@ def load(
     pipeline = parser or shipped.parser_of(folder.parent)
     # A GPU runs one large batch at a time; on a CPU several small ones do more than one that is split.
     batches = threads or usable_cores()
-    parallel, each = (1, batches) if takes_cuda(device) else (batches, 1)
+    resolved = resolve(device)
+    parallel, each = (1, batches) if resolved == "cuda" else (batches, 1)
     same: dict[str, Any] = {"model": folder, "parser": pipeline, "device": device}
     workers = Processes(processes, same) if processes > 1 else None
     again = partial(load_version, **same, threads=threads, processes=processes)
-    loaded = LoadedModel(stored, device, each)
+    loaded = LoadedModel(stored, resolved, each)
     try:
         loaded_parser = Parser.load(pipeline)
     except ParserError as error:

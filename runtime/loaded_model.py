@@ -10,15 +10,9 @@ from onnxruntime import OrtValue
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, GOLDEN, HEAD
 from heedful.runtime.bundles.golden import Outputs, outputs, sides
+from heedful.runtime.device import Resolved
 from heedful.runtime.engine.graphs import check_encoder, check_head, head_inputs
-from heedful.runtime.engine.session import (
-    Device,
-    EncoderRunner,
-    FunctionRunner,
-    OrtSession,
-    head_runner,
-    takes_cuda,
-)
+from heedful.runtime.engine.session import EncoderRunner, FunctionRunner, OrtSession, head_runner
 from heedful.runtime.engine.work import Steps, Work, run_now
 from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError
 from heedful.runtime.explain.graph import ExplainGraph, open_checked
@@ -35,7 +29,7 @@ LADDER = (1, 8, 32, 128)
 class LoadedModel:
     """A bundle with open sessions, which run in the caller's threads."""
 
-    def __init__(self, bundle: Bundle, device: Device, threads: int) -> None:
+    def __init__(self, bundle: Bundle, device: Resolved, threads: int) -> None:
         """Open the sessions and check them, which blocks while graphs are optimised.
 
         Raises ProviderError, BundleError.
@@ -46,7 +40,7 @@ class LoadedModel:
         self.deviation: float | None = None
         """How far the golden vectors have moved, at the last look; None without any."""
         files = bundle.files
-        int8 = ENCODER_INT8 in files and not takes_cuda(device)
+        int8 = ENCODER_INT8 in files and device == "cpu"
         self.precision: Literal["int8", "float32"] = "int8" if int8 else "float32"
         encoder, explain = (ENCODER_INT8, EXPLAIN_INT8) if int8 else (ENCODER, EXPLAIN)
         self.explain_graph: ExplainGraph | None = None
@@ -135,7 +129,7 @@ class LoadedModel:
 def _open(
     bundle: Bundle,
     file: str,
-    device: Device,
+    device: Resolved,
     threads: int,
     shared: Mapping[str, OrtValue] = {},
 ) -> OrtSession:
@@ -144,6 +138,6 @@ def _open(
     try:
         return OrtSession(files[file], device, threads, shared, {ENCODER: files[ENCODER]})
     except ProviderError as error:
-        if takes_cuda(device):
+        if device == "cuda":
             raise
         raise BundleError(bundle.card.name, file, str(error)) from error

@@ -12,10 +12,10 @@ from typing import Literal, TypeVar
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.bundles.loader import BundleLoader, Loaded, Reloaded
 from heedful.runtime.bundles.self_test import SelfTest, self_test
+from heedful.runtime.device import Device, resolve
 from heedful.runtime.engine.cache import VectorCache
 from heedful.runtime.engine.engine import STUCK_SECONDS, Engine
 from heedful.runtime.engine.health import FAILURES
-from heedful.runtime.engine.session import Device, takes_cuda
 from heedful.runtime.engine.work import Request
 from heedful.runtime.errors import StartupError, Unavailable
 from heedful.runtime.inference import Inference
@@ -67,14 +67,15 @@ class Service:
             )
         observer = observer or Observer()
         self.options = options
-        on_cuda = takes_cuda(options.device)
+        device = resolve(options.device)
+        on_cuda = device == "cuda"
         # A GPU runs one large batch at a time; on a CPU several small ones do more than one that is split.
         batch_threads = 1 if on_cuda else options.threads or 0
         graph_threads = (options.threads or 1) if on_cuda else 1
         self._engine = Engine(observer, options.max_queue, batch_threads)
         self._cache = VectorCache(options.cache_items, observer) if options.cache_items else None
         self._out_of_distribution = OutOfDistributionCounter(observer)
-        self._loader = BundleLoader(options.models, options.device, graph_threads)
+        self._loader = BundleLoader(options.models, device, graph_threads)
         self._loaded = loaded
         self._registry = ModelRegistry({})
         self._parser: Parser

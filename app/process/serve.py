@@ -20,7 +20,7 @@ from heedful.app.process.table import ProcessTable, Slot
 from heedful.app.settings import Settings, environment_name
 from heedful.runtime.bundles.loader import Loaded, load_before_fork
 from heedful.runtime.cores import usable_cores
-from heedful.runtime.engine.session import takes_cuda
+from heedful.runtime.device import resolve
 from heedful.runtime.errors import ServiceFault, StartupError
 
 log = logging.getLogger("heedful.server")
@@ -36,14 +36,14 @@ def serve(settings: Settings) -> None:
     while (null := os.open(os.devnull, os.O_RDWR)) < 3:  # or a socket would become stderr
         pass
     os.close(null)
-    size = processes(settings)
+    size = settings.processes or usable_cores()
     check_tls(settings)
     # Not shared: it fails where another service listens, with which the others would share the port.
     listener = listen(settings.host, settings.port)
     logs.configure(settings.log_format, settings.log_level)
     for warning in settings.warnings():
         log.warning(warning)
-    if not takes_cuda(settings.device) and not kernels.library():
+    if resolve(settings.device) == "cpu" and not kernels.library():
         log.warning(
             "the C kernels are not built: encoding takes up to twice the time. "
             "Install heedful again, with a C compiler and without HEEDFUL_KERNELS=0"
@@ -71,13 +71,6 @@ def serve(settings: Settings) -> None:
         os._exit(1)  # a hanging thread would keep the process alive
 
 
-def processes(settings: Settings) -> int:
-    """How many processes serve. One with a GPU, which runs one batch at a time."""
-    if settings.processes:
-        return settings.processes
-    return 1 if takes_cuda(settings.device) else usable_cores()
-
-
 def run(server: Server) -> None:
     """Serve until a signal. Raises StartupError or ServiceFault when the server failed."""
     # uvicorn raises the signal again when it is done: exit with 0 then, not by the signal.
@@ -89,8 +82,8 @@ def run(server: Server) -> None:
 
 
 def load_for_all(settings: Settings) -> Loaded | None:
-    """The models that the serving processes share; None with CUDA, which does not survive a fork."""
-    if takes_cuda(settings.device):
+    """The models that the serving processes share; None with CUDA: each opens its sessions after the fork."""
+    if resolve(settings.device) == "cuda":
         return None
     return load_before_fork(settings.models, settings.parser)
 

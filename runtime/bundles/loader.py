@@ -12,7 +12,7 @@ from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import CARD
 from heedful.runtime.bundles.shipped import parser_of
 from heedful.runtime.cores import usable_cores
-from heedful.runtime.engine.session import Device, takes_cuda
+from heedful.runtime.device import Resolved
 from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError, StartupError
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.memory import trim_heap
@@ -48,7 +48,7 @@ class Loaded:
 class BundleLoader:
     """Loads the bundles of one folder, which blocks: files are read, graphs optimised."""
 
-    def __init__(self, folder: Path, device: Device, threads: int) -> None:
+    def __init__(self, folder: Path, device: Resolved, threads: int) -> None:
         self._folder = folder
         self._device = device
         self._threads = threads
@@ -68,7 +68,7 @@ class BundleLoader:
                 f"{self._folder} holds no bundle (a folder with a {CARD}): "
                 "make one with `heedful export`, or name another folder"
             )
-        with ThreadPoolExecutor(1 if takes_cuda(self._device) else usable_cores()) as pool:
+        with ThreadPoolExecutor(1 if self._device == "cuda" else usable_cores()) as pool:
             reading = pool.submit(_parser, pipeline or parser_of(self._folder))
             models = list(pool.map(self._open, folders))
         parser = reading.result()

@@ -365,14 +365,20 @@ def _is_awaited(work: Work[Any]) -> bool:
 
 
 def _outcome(runner: Runner[Any], items: list[Any]) -> Outcome:
-    """Run a batch. Where it fails, its items run alone, so that a bad one fails alone."""
+    """Run a batch."""
     began, processor_began = time.monotonic(), time.thread_time()
-    outputs: list[Any]
-    try:
-        outputs = list(runner.run(runner.prepare(items)))
-    except Exception:  # whatever a graph raises, the callers need an answer
-        log.exception("%s failed on %d items", runner.name, len(items))
-        single = len(items) == 1
-        outputs = [failure(runner)] if single else [_outcome(runner, [i])[0][0] for i in items]
+    outputs = _outputs(runner, items)
     seconds, processor_seconds = time.monotonic() - began, time.thread_time() - processor_began
     return Outcome(outputs, seconds, processor_seconds)
+
+
+def _outputs(runner: Runner[Any], items: list[Any]) -> list[Any]:
+    """Where a batch fails, its halves run: what is too large for the memory is answered, a bad item fails alone."""
+    try:
+        return list(runner.run(runner.prepare(items)))
+    except Exception:  # whatever a graph raises, the callers need an answer
+        log.exception("%s failed on %d items", runner.name, len(items))
+    if len(items) == 1:
+        return [failure(runner)]
+    middle = len(items) // 2
+    return [*_outputs(runner, items[:middle]), *_outputs(runner, items[middle:])]

@@ -1,7 +1,5 @@
 """Graphs on their device: sessions, and the runners that say what batches for them cost."""
 
-import ctypes
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ import numpy.typing as npt
 import onnxruntime
 
 from heedful.runtime.bundles.card import Card
+from heedful.runtime.device import Resolved
 from heedful.runtime.engine.graphs import Feeds, encoder_inputs, head_inputs
 from heedful.runtime.errors import ProviderError
 from heedful.text.arrays import Floats
@@ -20,10 +19,6 @@ from heedful.text.batch import Sentence, collate
 from heedful.text.errors import GraphError
 from heedful.text.graph import CUDA, open_session
 from heedful.text.vocab import UNKNOWN
-
-log = logging.getLogger(__name__)
-
-Device = Literal["auto", "cpu", "cuda"]
 
 T = TypeVar("T")
 Output = TypeVar("Output", covariant=True)
@@ -126,23 +121,21 @@ def head_runner(card: Card, session: Session[Floats]) -> FunctionRunner[Floats]:
 
 
 class OrtSession:
-    """A graph in ONNX Runtime, on the device asked for.
+    """A graph in ONNX Runtime on this device.
 
-    `device` "cuda" raises ProviderError where CUDA does not come up; "auto" takes CUDA where there
-    is a GPU and it comes up, else the CPU. `shared` and `files` are `tensors` and `files` of
-    `open_session`. Raises ProviderError too where the graph cannot be opened, for example for want
-    of memory.
+    `shared` and `files` are `tensors` and `files` of `open_session`. Raises ProviderError where the graph cannot be
+    opened, for example for want of memory, or comes up elsewhere.
     """
 
     def __init__(
         self,
         graph: Path | bytes,
-        device: Device,
+        device: Resolved,
         threads: int,
         shared: Mapping[str, onnxruntime.OrtValue] = {},
         files: Mapping[str, bytes] = {},
     ) -> None:
-        cuda = takes_cuda(device)
+        cuda = device == "cuda"
         if cuda:
             onnxruntime.preload_dlls()  # from the nvidia wheels, where they are installed
             shared = {}  # there the weights are copied to the GPU
@@ -155,34 +148,11 @@ class OrtSession:
             raise ProviderError(
                 f"ONNX Runtime cannot open a graph on device {device}: {error}"
             ) from error
-        # What was asked for proves nothing: a CUDA that does not come up leaves the CPU, silently.
         self.provider: str = self.graph.get_providers()[0]
-        if device == "cuda" and self.provider != CUDA:
-            raise ProviderError(
-                f"device is cuda, but ONNX Runtime runs on {self.provider}: CUDA did not come up. "
-                "Install the gpu extra and NVIDIA's driver, or set the device to auto or cpu"
-            )
         if cuda and self.provider != CUDA:
-            log.warning("there is a GPU, but CUDA did not come up: a model runs on the CPU")
+            raise ProviderError(f"device is cuda, but ONNX Runtime runs on {self.provider}")
 
     def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
         output: Floats
         (output,) = self.graph.run(None, feeds)
         return output
-
-
-def takes_cuda(device: Device) -> bool:
-    """Whether to try CUDA: "auto" does if there is a GPU."""
-    return device == "cuda" or (device == "auto" and gpus() > 0)
-
-
-def gpus() -> int:
-    """Number of GPUs, from NVIDIA's driver: ONNX Runtime lists CUDA even without one."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return 0
-    count = ctypes.c_int(0)
-    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
-        return 0
-    return count.value

@@ -15,7 +15,7 @@ from heedful.cli import main as cli
 from heedful.cli.errors import OTHER_EXTRAS, TRAIN_EXTRA, CommandError, describe
 from heedful.cli.explain import read_priors
 from heedful.models.registry import ENCODERS
-from heedful.runtime.engine.session import gpus
+from heedful.runtime.device import resolve
 from heedful.runtime.errors import BadInput
 from tests.process import ROOT
 from tests.shipped import SHIPPED
@@ -68,7 +68,7 @@ def test_a_busy_port_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert said.endswith("set another HEEDFUL_PORT or HEEDFUL_HOST")
 
 
-@pytest.mark.skipif(gpus() > 0, reason="there is a GPU")
+@pytest.mark.skipif(resolve("auto") == "cuda", reason="there is a GPU")
 @pytest.mark.parametrize("config", ["configs/ms-san-nli.toml", "configs/teachers/minilm-nli.toml"])
 def test_training_on_a_gpu_that_is_not_there_is_one_line(config: str, tmp_path: Path) -> None:
     refused = heedful("train", config, "--device", "cuda", "--run", str(tmp_path / "run"))

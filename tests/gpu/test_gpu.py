@@ -8,15 +8,15 @@ import pytest
 
 from benchmarks.graphs import plain
 from heedful.runtime.bundles.bundle import read
+from heedful.runtime.device import resolve
 from heedful.runtime.engine.graphs import encoder_feeds
-from heedful.runtime.engine.session import gpus
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.batch import Sentence, collate
 from heedful.text.graph import CUDA
 
 BUNDLES = Path("bundles")
 NAMES = sorted(card.parent.name for card in BUNDLES.glob("*/card.json"))
-pytestmark = pytest.mark.skipif(gpus() == 0, reason="needs a GPU (docs/gpu.md)")
+pytestmark = pytest.mark.skipif(resolve("auto") == "cpu", reason="needs a GPU (docs/gpu.md)")
 
 
 def used_mib() -> int:

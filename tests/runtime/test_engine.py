@@ -182,6 +182,23 @@ async def test_a_bad_item_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
     assert engine.waiting == {"parse": 0, "inference": 0}
 
 
+async def test_a_batch_that_is_too_large_is_answered_in_parts() -> None:
+    """As on a device whose memory does not hold it."""
+
+    class Small(Squares):
+        def run(self, prepared: list[int]) -> list[int]:
+            if len(prepared) > 3:
+                self.batches.append(prepared)
+                raise MemoryError("of the device")
+            return super().run(prepared)
+
+    runner = Small()
+    async with started() as engine:
+        assert await engine.answer(request(runner, range(8))) == [i * i for i in range(8)]
+        assert not engine.health.failures
+    assert list(map(len, runner.batches)) == [8, 4, 2, 2, 4, 2, 2]
+
+
 async def test_large_requests_leave_a_reserve_to_interactive_ones() -> None:
     runner = Squares(budget=1, seconds=0.001)
     async with started(max_inputs=80) as engine:

@@ -1,21 +1,14 @@
 import resource
-import subprocess
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
 
-from heedful.runtime.engine.session import Device, OrtSession, gpus
-from heedful.runtime.errors import ProviderError
+from heedful.runtime.engine.session import OrtSession
 from heedful.text.batch import Sentence, collate
-from heedful.text.graph import CPU
 from tests.builders import encoder_graph, expected_embedding, word_table
-
-without_gpu = pytest.mark.skipif(gpus() > 0, reason="says what happens without a GPU")
 
 
 @pytest.fixture(scope="module")
@@ -39,28 +32,6 @@ def test_it_gives_what_the_graph_computes(graph: Path) -> None:
     output = OrtSession(graph, "cpu", 1).run(feeds(sentences))
     expected = [expected_embedding(sentence) for sentence in sentences]
     np.testing.assert_allclose(output, expected, atol=1e-6)
-
-
-@without_gpu
-def test_cuda_where_there_is_none_is_an_error(graph: Path) -> None:
-    with pytest.raises(ProviderError, match=r"device is cuda, but .* runs on CPUExecutionProvider"):
-        OrtSession(graph, "cuda", 1)
-
-
-@without_gpu
-@pytest.mark.parametrize("device", sorted(set(get_args(Device)) - {"cuda"}))
-def test_the_provider_in_use_is_told_and_nothing_is_printed(graph: Path, device: str) -> None:
-    program = (
-        "import sys; from pathlib import Path; from heedful.runtime.engine.session import OrtSession\n"
-        "sys.stdout.write(OrtSession(Path(sys.argv[1]), sys.argv[2], 1).provider)"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", program, str(graph), device],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert (ran.stdout, ran.stderr) == (CPU, "")
 
 
 LARGE = (128, 256)
