@@ -12,7 +12,7 @@ from rich.table import Table
 from heedful.cli.answers import Answerer, Asked, answering
 from heedful.cli.errors import CommandError
 from heedful.cli.placement import Place
-from heedful.cli.scores import Scores
+from heedful.cli.scores import Scores, confusions
 from heedful.cli.texts import Source, Texts, chunks
 from heedful.files.labels import spelled
 from heedful.files.rows import similar
@@ -104,14 +104,3 @@ def _print(found: dict[str, Any], known: int, console: Console) -> None:
         return
     for count, label, answer in confusions(found["labels"], found["confusion"])[:MOST_CONFUSIONS]:
         say(f"{count} rows of {label} are answered {answer}")
-
-
-def confusions(names: list[str], table: list[list[int]]) -> list[tuple[int, str, str]]:
-    """Count, label and answer of what is confused, the most frequent first."""
-    found = [
-        (count, names[i], names[j])
-        for i, row in enumerate(table)
-        for j, count in enumerate(row)
-        if count and i != j
-    ]
-    return sorted(found, key=lambda one: -one[0])

@@ -2,7 +2,6 @@
 
 import itertools
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -201,17 +200,17 @@ class LinearFit:
             words = row if len(row) == len(keys) else ()  # an id is a word piece
             both = [*words, *(f"{a} {b}" for a, b in itertools.pairwise(words))]
             for bucket, name in zip((terms(keys) % buckets).tolist(), both, strict=False):
-                names.setdefault(bucket, name.lower())
+                if all(map(_holds_a_letter, name.split())):
+                    names.setdefault(bucket, name.lower())
         weights = linear.words - linear.words.mean(axis=1, keepdims=True)
         features = linear.bag.features(self.texts.keys)
-        found: dict[str, list[str]] = defaultdict(list)
+        found: dict[str, list[str]] = {}
         for number, label in enumerate(self.problem.labels):
             rows = np.flatnonzero(self.problem.targets[:, number])
             raised = np.asarray(features[rows].mean(axis=0)).ravel() * weights[:, number]
-            for bucket in np.argsort(-raised)[:DECIDING].tolist():
-                if raised[bucket] > 0 and bucket in names:
-                    found[label].append(names[bucket])
-        return dict(found)
+            raising = (i for i in np.argsort(-raised).tolist() if i in names and raised[i] > 0)
+            found[label] = [names[bucket] for bucket in itertools.islice(raising, DECIDING)]
+        return found
 
     def on_all_rows(self, recipe: Recipe) -> Linear:
         return self._fit(recipe, np.arange(len(self.texts)))
@@ -264,6 +263,11 @@ def choose_unlabelled(texts: Sequence[str], problem: Problem, seed: int) -> list
         )
     drawn = np.random.default_rng(seed).permutation(len(left))[:MOST_UNLABELLED]
     return [left[i] for i in sorted(drawn.tolist())]
+
+
+def _holds_a_letter(word: str) -> bool:
+    """Or a digit: full stops and commas decide nothing that a reader could use."""
+    return any(character.isalnum() for character in word)
 
 
 def _sentences(lexicon: Lexicon, tokens: Sequence[tuple[str, ...]]) -> list[Sentence]:

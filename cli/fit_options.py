@@ -1,11 +1,17 @@
-"""The options of `heedful fit`."""
+"""The options of `heedful fit`, and the files that they name."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from typer import Argument, Option
 
+from heedful.training import labelled_texts
 from heedful.training.config import Device
+from heedful.training.labelled_texts import Reading, Row
+
+VECTORS = "ms-san-nli"
 
 Effort = Literal["quick", "normal", "high"]
 
@@ -65,3 +71,22 @@ Vectors = Annotated[
 ]
 Seed = Annotated[int, Option(help="Seed of the split and of the training.")]
 TrainsOn = Annotated[Device, Option("--device", help="Where encoders and MiniLM are trained.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A file's rows, texts from `columns`, and the rows of `--test`."""
+
+    file: Path
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    test: Sequence[Row] = ()
+
+    @classmethod
+    def read(
+        cls, file: Path, columns: Sequence[str], label: str, reading: Reading, test: Path | None
+    ) -> "Labelled":
+        """Raises DataError."""
+        rows = labelled_texts.read(file, columns, label, reading)
+        held = labelled_texts.read_rows(test, columns, label, reading) if test else ()
+        return cls(file, columns, rows, held)

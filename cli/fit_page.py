@@ -4,13 +4,19 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
+from heedful.cli.scores import confusions
+
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
     "color:#222;background:#fff}table{border-collapse:collapse;margin:.5rem 0 1.5rem}"
+    "table{display:block;max-width:100%;overflow-x:auto}.confusion td,.confusion th{padding:.15rem .2rem;"
+    "font-size:11px}.confusion th+th,.confusion td+td{text-align:right}.confusion td:first-child"
+    "{max-width:5.5rem;overflow-wrap:anywhere}"
     "th,td{border-bottom:1px solid #ccc;padding:.25rem .75rem .25rem 0;text-align:left;vertical-align:top}"
     "@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}th,td{border-color:#444}}"
 )
 
+MOST_LABELS, MOST_CONFUSIONS = 8, 30
 COLUMNS = (
     *("candidate", "score", "95 % interval", "deviation", "macro-F1", "log loss"),
     *("rows", "seconds"),
@@ -159,6 +165,7 @@ def page(content: dict[str, Any]) -> str:
         *_test_part(content),
         "<h2>Classes</h2>",
         _grid(CLASS_COLUMNS, _class_cells(content["classes"])),
+        *_confusion_part(content),
         *_sure_part(content),
     ]
     if words := content.get("words"):
@@ -198,6 +205,26 @@ def _test_part(content: dict[str, Any]) -> list[str]:
         f"<h2>{_text(test['file'])}</h2>",
         *(f"<p>{_text(said)}.</p>" for said in test_lines(content)),
         _grid(CLASS_COLUMNS, _class_cells(test["classes"])),
+    ]
+
+
+def _confusion_part(content: dict[str, Any]) -> list[str]:
+    """A table of counts; of many labels a list of what is confused most. Both fit a phone."""
+    if "confusion" not in content:
+        return []
+    labels, table = list(content["labels"]), content["confusion"]
+    title = "<h2>Which label is answered for which</h2>"
+    if len(labels) > MOST_LABELS:
+        rows = [(label, answer, str(n)) for n, label, answer in confusions(labels, table)]
+        return [title, _grid(("label given", "answer", "rows"), rows[:MOST_CONFUSIONS])]
+    cells = [
+        (f"{i} {label}", *map(str, row))
+        for i, (label, row) in enumerate(zip(labels, table, strict=True), 1)
+    ]
+    grid = _grid(("label given", *map(str, range(1, len(labels) + 1))), cells)
+    return [
+        f"{title}<p>Rows of each label, by the number of the label that is answered.</p>",
+        grid.replace("<table>", "<table class=confusion>", 1),
     ]
 
 

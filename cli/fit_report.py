@@ -9,7 +9,6 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
-from sklearn.metrics import precision_recall_fscore_support
 
 from heedful.cli.fit_candidate import Candidate, Problem, answers, finalists
 from heedful.cli.fit_linear import LinearFit
@@ -21,6 +20,7 @@ from heedful.cli.fit_page import (
     page,
     test_lines,
 )
+from heedful.cli.scores import by_class, confusion
 from heedful.files.atomic import write_file, write_json
 from heedful.runtime.bundles.card import Card
 from heedful.training import assess
@@ -28,6 +28,8 @@ from heedful.training.errors import DataError
 from heedful.training.labelled_texts import Row, same
 
 PAGE, RECORD = "report.html", "report.json"
+SUSPECTS = 20
+"""Rows listed that may be labelled wrongly, each text once."""
 MOST_CV_ROWS = 20_000
 """Rows above which only held-out rows are searched for wrong labels."""
 
@@ -90,6 +92,10 @@ class Report:
         self.content["temperature"] = temperature
         self.content["risk_coverage"] = assess.risk_coverage(held)
         self.content["classes"] = _classes(self._problem.labels, held)
+        if not held.multi_label:
+            labels, answers = held.targets.argmax(axis=1), held.logits.argmax(axis=1)
+            table = confusion(labels, answers, len(self._problem.labels))
+            self.content["confusion"] = table.tolist()
         self.content["suspects"] = self._suspects(held)
 
     def abstain(self, held: assess.HeldOut, precision: float) -> float:
@@ -124,15 +130,17 @@ class Report:
 
     def _suspects(self, held: assess.HeldOut) -> list[dict[str, Any]]:
         rows = self._problem.rows
-        return [
-            {
+        found: dict[tuple[str, ...], dict[str, Any]] = {}
+        for row, answer in assess.suspects(held):
+            texts = rows[row].texts
+            one = {
                 "line": rows[row].line,
-                "text": " / ".join(rows[row].texts)[:300],
+                "text": " / ".join(texts)[:300],
                 "label": rows[row].label,
                 "answer": self._problem.labels[answer],
             }
-            for row, answer in assess.suspects(held)
-        ]
+            found.setdefault(same(texts), one)
+        return list(found.values())[:SUSPECTS]
 
     def test(self, out: Path, parser: str, file: Path, rows: Sequence[Row], separator: str) -> None:
         """Measure the written bundle on another file."""
@@ -210,11 +218,5 @@ def _answered(held: assess.HeldOut, least: float) -> dict[str, Any]:
 
 
 def _classes(labels: Sequence[str], held: assess.HeldOut) -> list[dict[str, Any]]:
-    """Precision, recall and rows of each class."""
-    columns = precision_recall_fscore_support(
-        held.targets, held.answers, average=None, zero_division=0
-    )
-    return [
-        {"label": label, "precision": float(p), "recall": float(r), "f1": float(f), "rows": int(n)}
-        for label, p, r, f, n in zip(labels, *columns, strict=True)
-    ]
+    right = (held.targets & held.answers).sum(axis=0)
+    return by_class(labels, right, held.targets.sum(axis=0), held.answers.sum(axis=0))

@@ -16,7 +16,6 @@ from heedful.cli.row_files import SUFFIXES, Answered, write_rows
 from heedful.cli.row_progress import RowProgress
 from heedful.cli.texts import Dialect, Source, Texts, chunks
 from heedful.cli.vectors import check_free
-from heedful.library.tables import TableTask
 
 PREDICTED, SCORE, SCORES = "predicted", "score", "scores"
 """What is added to a row: the label, its probability (relatedness from 1 to 5), and the probability of each label, for
@@ -71,9 +70,17 @@ def command(
     if cluster := cluster_of(ray, actors, rows_per_file, without_ray, with_ray):
         from heedful.cli.ray_run import Job, run  # needs pyarrow
 
-        task: TableTask = "nli" if asked.pair else "classify"
         names = asked.pair or (text_column,)
-        job = Job(task, file, out, names, id_column, model, {"truncate": True}, place)
+        job = Job(
+            "nli" if asked.pair else "classify",
+            file,
+            out,
+            names,
+            id_column,
+            model,
+            {"truncate": True},
+            place,
+        )
         run(job, cluster, resume=resume, console=console)
         return
     target = Path(out)

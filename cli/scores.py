@@ -44,7 +44,8 @@ class Scores:
         """All figures, for JSON."""
         rows, right = len(self.labels), self.right
         low, high = wilson(int(right.sum()), rows)
-        classes = by_class(self.names, self.confusion)
+        table = self.confusion
+        classes = by_class(self.names, table.diagonal(), table.sum(axis=1), table.sum(axis=0))
         count = int(self.answered.sum())
         known = self.labels < self.probabilities.shape[1]
         own = self.probabilities[known, self.labels[known]]
@@ -59,7 +60,7 @@ class Scores:
             "answered": count,
             "accuracy_of_answered": float(right[self.answered].mean()) if count else None,
             "classes": classes,
-            "confusion": self.confusion.tolist(),
+            "confusion": table.tolist(),
         }
 
 
@@ -69,9 +70,19 @@ def confusion(labels: Ints, answers: Ints, count: int) -> npt.NDArray[np.int64]:
     return flat.reshape(count, count)
 
 
-def by_class(names: Sequence[str], table: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
-    """Precision, recall, F1 and rows of each class of a confusion table (K, K); 0 for 0 divided by 0."""
-    right, rows, answers = table.diagonal(), table.sum(axis=1), table.sum(axis=0)
+def confusions(names: Sequence[str], table: Sequence[Sequence[int]]) -> list[tuple[int, str, str]]:
+    """Count, label and answer of what is confused, the most frequent first."""
+    found = [
+        (count, names[i], names[j])
+        for i, row in enumerate(table)
+        for j, count in enumerate(row)
+        if count and i != j
+    ]
+    return sorted(found, key=lambda one: -one[0])
+
+
+def by_class(names: Sequence[str], right: Ints, rows: Ints, answers: Ints) -> list[dict[str, Any]]:
+    """Precision, recall, F1 and rows of each class from counts (K,); 0 for 0 divided by 0."""
     precision = right / np.maximum(answers, 1)
     recall = right / np.maximum(rows, 1)
     f1 = 2 * right / np.maximum(rows + answers, 1)

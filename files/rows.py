@@ -69,6 +69,8 @@ class Rows:
     """Between the cells of a table; "" is the format's, of a .csv file what `separator_of` its header says."""
     header: bool = True
     """Whether the first row names the columns; otherwise they are 1, 2, .. """
+    faults: list[str] | None = None
+    """Where given, rows that cannot be read are left out, and what is wrong with them is put here."""
     whole: bool = False
     """Whether `record` is kept, for which the names of a table's columns must differ."""
     record: dict[str, Any] = field(default_factory=dict, init=False)
@@ -126,14 +128,23 @@ class Rows:
                 yield number, None
                 continue
             try:
-                record = json.loads(line)
-            except ValueError as error:
-                reason = f"not JSON ({error}): write one object a line"
-                raise self.wrong(number, reason) from error
-            if not isinstance(record, dict):
-                raise self.wrong(number, "not a JSON object: write one object a line")
+                record = self._object(number, line)
+                values = [self._value(number, record, name) for name in self.columns]
+            except self.error as error:
+                self._left_out(error)
+                continue
             self._keep(record)
-            yield number, [self._value(number, record, name) for name in self.columns]
+            yield number, values
+
+    def _object(self, number: int, line: str) -> dict[str, Any]:
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            reason = f"not JSON ({error}): write one object a line"
+            raise self.wrong(number, reason) from error
+        if not isinstance(record, dict):
+            raise self.wrong(number, "not a JSON object: write one object a line")
+        return record
 
     def _value(self, number: int, record: dict[str, Any], name: str) -> str:
         if name not in record:
@@ -170,20 +181,23 @@ class Rows:
         if not self.header:
             records = chain([(line, header)], records)
             header = [str(number) for number in range(1, len(header) + 1)]
-        for name in [*self.columns, *(header if self.whole else [])]:
-            if header.count(name) != 1:
-                fault = "two columns" if name in header else "no column"
-                guess = "" if name in header else similar(name, header)
-                reason = f"{fault} {name!r}: the header names {', '.join(header)}{guess}"
-                raise self.wrong(line, reason + self._remedy())
+        if missing := list(dict.fromkeys(name for name in self.columns if name not in header)):
+            guesses = "".join(dict.fromkeys(similar(name, header) for name in missing))
+            reason = f"no column {' and no column '.join(map(repr, missing))}"
+            held = f"the header names {', '.join(header)}{guesses}"
+            raise self.wrong(line, f"{reason}: {held}{self._remedy()}")
+        for name in header if self.whole else self.columns:
+            if header.count(name) > 1:
+                raise self.wrong(line, f"two columns {name!r}: rename one of {', '.join(header)}")
         places = [header.index(name) for name in self.columns]
         for line, record in records:
             if len(record) not in (0, len(header)):
-                raise self.wrong(
-                    line,
+                reason = (
                     f'{len(record)} cells where the header has {len(header)}: put "quotes" around '
-                    f"a text that holds a {SEPARATOR_NAMES.get(separator, separator)}",
+                    f"a text that holds a {SEPARATOR_NAMES.get(separator, separator)}"
                 )
+                self._left_out(self.wrong(line, reason))
+                continue
             self._keep(dict(zip(header, record, strict=False)))
             yield line, [record[place] for place in places] if record else None
 
@@ -212,6 +226,11 @@ class Rows:
             except csv.Error as error:
                 raise self.wrong(begun or last, _malformed(str(error))) from error
             yield begun, record
+
+    def _left_out(self, error: Exception) -> None:
+        if self.faults is None:
+            raise error
+        self.faults.append(str(error))
 
     def _keep(self, record: dict[str, Any]) -> None:
         if self.whole:

@@ -28,7 +28,6 @@ COVERAGES = (1.0, 0.9, 0.8, 0.5)
 CONFIDENCE = 0.8
 """A threshold counts as reaching a precision where Wilson's lower limit, one-sided and of this confidence, does: the
 share of right answers itself, on the rows that chose the threshold, is higher than on other texts."""
-SUSPECTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +266,11 @@ def _by_confidence(held: HeldOut) -> tuple[Doubles, Flags]:
 
 
 def suspects(held: HeldOut) -> list[tuple[int, int]]:
-    """(row, the class answered) where the label given is least likely, at most SUSPECTS of the wrong ones."""
+    """(row, the class answered) of the wrong answers, first those where the label given is least likely."""
     if held.multi_label:
         given = -np.where(held.targets, -held.logits, held.logits).max(axis=1)
     else:
         given = (held.logits - logsumexp(held.logits, axis=1, keepdims=True))[held.targets]
     order = [i for i in np.argsort(given, kind="stable").tolist() if not held.right[i]]
     best = np.where(held.targets, -np.inf, held.logits).argmax(axis=1)
-    return [(int(held.rows[i]), int(best[i])) for i in order[:SUSPECTS]]
+    return [(int(held.rows[i]), int(best[i])) for i in order]

@@ -12,7 +12,7 @@ from typing import Any
 from zipfile import BadZipFile
 
 from heedful.files.labels import spelled
-from heedful.files.rows import SEPARATORS, Format, Rows
+from heedful.files.rows import SEPARATORS, Format, Rows, similar
 from heedful.files.tabs import Line
 from heedful.text.invisible import is_blank, without_invisible
 from heedful.training.errors import DataError
@@ -24,11 +24,14 @@ FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Read by the function of pandas of that name with these keywords: a number stays as it is written beside an empty
 cell, and a word like "None" or "n/a" is a text."""
+OPTIONS = "--text-column (or --pair-columns) and --label-column"
 INSTEAD_OF_LIST = "; several labels are one string: set --multi-label to what separates them"
 OTHER_ENCODING = ", or set --encoding cp1252, Excel's on Windows"
 GZIPPED = ".gz"
 MAX_NAMED = 5
-"""Line numbers listed in one message."""
+"""Lines, or labels, listed in one message."""
+MOST_NUMBERS = 20
+"""Labels that are numbers, such as stars or marks; more are a quantity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +69,15 @@ def read(
 ) -> list[Row]:
     """The rows of the file: texts from `columns`, in that order.
 
-    A folder holds one file a text, in a folder of the label's name. Raises DataError naming line and
-    remedy: another suffix or encoding, no such column, a cell too few or too many, an unbalanced quote, not
-    JSON, an empty cell, one label only, a label of one text, equal texts of different labels.
+    A folder holds one file a text, in a folder of the label's name. Raises DataError with all that is wrong, each
+    with line and remedy: another suffix or encoding, no such column, a cell too few or too many, an unbalanced quote,
+    not JSON, an empty cell, one label only, a label of one text, equal texts of different labels, numbers for labels.
     """
     reading = reading or Reading()
-    rows = read_rows(path, columns, label_column, reading)
-    _check_labels(path, rows, label_column, reading.separator)
+    rows, faults = _rows(path, columns, label_column, reading)
+    if rows:
+        faults += _label_faults(path, rows, label_column, reading)
+    _refuse(path, faults)
     labels = {label for row in rows for label in row.labels(reading.separator)}
     for twins in _twins(labels):
         named = " and ".join(map(repr, twins))
@@ -84,11 +89,29 @@ def read(
 
 def read_rows(path: Path, columns: Sequence[str], label_column: str, reading: Reading) -> list[Row]:
     """`read` without the checks that need every label of a training file. Raises DataError."""
+    rows, faults = _rows(path, columns, label_column, reading)
+    _refuse(path, faults)
+    return rows
+
+
+def _refuse(path: Path, faults: Sequence[str]) -> None:
+    """Raise DataError with all faults, if there are any."""
+    if len(faults) == 1:
+        raise DataError(faults[0])
+    if faults:
+        raise DataError("\n- ".join([f"{path.name}: {len(faults)} faults:", *faults]))
+
+
+def _rows(
+    path: Path, columns: Sequence[str], label_column: str, reading: Reading
+) -> tuple[list[Row], list[str]]:
+    """The rows that can be used, and what is wrong with the others. Raises DataError for a file without a row."""
+    faults: list[str] = []
     try:
         lines = (
             _folder(path, reading)
             if path.is_dir()
-            else _lines(path, (*columns, label_column), reading)
+            else _lines(path, (*columns, label_column), reading, faults)
         )
         rows = [
             Row(line, tuple(texts), _labels(label, reading.separator))
@@ -96,20 +119,24 @@ def read_rows(path: Path, columns: Sequence[str], label_column: str, reading: Re
         ]
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-    rows = _without_blanks(path, rows, columns, label_column, reading)
-    if not rows:
+    if len(faults) > MAX_NAMED:
+        faults = [
+            *faults[:MAX_NAMED],
+            f"and {len(faults) - MAX_NAMED} rows more that cannot be read",
+        ]
+    rows = _without_blanks(path, rows, (*columns, label_column), reading, faults)
+    if not rows and not faults:
         raise DataError(f"{path.name} holds no row: give it labelled texts")
     for row in rows:
-        for text in (*row.texts, row.label):
-            if "\0" in text:
-                raise DataError(f"{_place(path, row.line)}: holds a NUL: remove it")
-    return _without_conflicts(path, rows, reading)
+        if any("\0" in text for text in (*row.texts, row.label)):
+            faults.append(f"{_place(path, row.line)}: holds a NUL: remove it")
+    return _without_conflicts(path, rows, reading, faults), faults
 
 
 def read_texts(path: Path, column: str, reading: Reading) -> list[str]:
     """The texts of a file without labels, each once; blank ones are left out. Raises DataError."""
     try:
-        cells = [cell for _, (cell,) in _lines(path, (column,), reading)]
+        cells = [cell for _, (cell,) in _lines(path, (column,), reading, None)]
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     texts = {same((cell,)): cell for cell in cells if not is_blank(cell) and "\0" not in cell}
@@ -169,7 +196,9 @@ def _misfit(file: Path | str, encoding: str, error: Exception) -> DataError:
     )
 
 
-def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line]:
+def _lines(
+    path: Path, wanted: Sequence[str], reading: Reading, faults: list[str] | None
+) -> Iterable[Line]:
     if path.suffix.lower() in FRAMES:
         return _frame(path, wanted, reading)
     name = path.name.lower()
@@ -205,16 +234,17 @@ def _lines(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
         other_encoding=OTHER_ENCODING,
         separator=reading.delimiter,
         header=reading.header,
+        faults=faults,
     )
 
 
 def _other_columns(format: Format, reading: Reading) -> str:
     """The remedy for a column that is not there."""
     if format not in SEPARATORS:
-        return "the columns to some of these"
+        return OPTIONS
     if not reading.header:
-        return "the columns to some of these numbers"
-    return "the columns to some of these, or --no-header and name them 1, 2, .."
+        return f"{OPTIONS} to some of these numbers"
+    return f"{OPTIONS}, or --no-header and name the columns 1, 2, .."
 
 
 def _frame(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line]:
@@ -245,7 +275,10 @@ def _frame(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
     names = [str(name) for name in (range(1, frame.shape[1] + 1) if numbered else frame.columns)]
     for name in wanted:
         if names.count(name) != 1:
-            raise DataError(f"{path.name}: no column {name!r}: it has {', '.join(names)}")
+            guess = similar(name, names)
+            raise DataError(
+                f"{path.name}: no column {name!r}: it has {', '.join(names)}{guess}; set {OPTIONS}"
+            )
     frame.columns = names
     for name in wanted:
         for line, value in enumerate(frame[name], first):
@@ -261,26 +294,28 @@ def _frame(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
 
 
 def _without_blanks(
-    path: Path, rows: list[Row], columns: Sequence[str], label_column: str, reading: Reading
+    path: Path, rows: list[Row], columns: Sequence[str], reading: Reading, faults: list[str]
 ) -> list[Row]:
-    """Rows whose cells are all filled. Raises DataError, unless blank ones are to be left out."""
-    for place, column in enumerate((*columns, label_column)):
+    """Rows whose cells are all filled; unless blank ones are to be left out, they are faults."""
+    for place, column in enumerate(columns):
         empty = [row.line for row in rows if is_blank((*row.texts, row.label)[place])]
         if empty and not reading.drop_blank:
-            several = reading.separator and place == len(columns)
+            several = reading.separator and place == len(columns) - 1
             none = " (with 'none' where a text has no label)" if several else ""
-            raise DataError(
+            faults.append(
                 f"{_place(path, empty[0])}: {column!r} is empty ({_lines_of(path, empty)}): "
                 f"fill these rows in{none} or remove them, or set --drop-blank"
             )
     kept = [row for row in rows if not any(map(is_blank, (*row.texts, row.label)))]
-    if len(kept) < len(rows):
+    if reading.drop_blank and len(kept) < len(rows):
         reading.say(f"{path.name}: {len(rows) - len(kept)} rows with an empty cell are left out")
     return kept
 
 
-def _without_conflicts(path: Path, rows: list[Row], reading: Reading) -> list[Row]:
-    """Rows whose equal texts have one label. Raises DataError, unless the others are to be left out."""
+def _without_conflicts(
+    path: Path, rows: list[Row], reading: Reading, faults: list[str]
+) -> list[Row]:
+    """Rows whose equal texts have one label; all of them, and a fault, unless the others are to be left out."""
     labels: dict[tuple[str, ...], set[str]] = {}
     for row in rows:
         labels.setdefault(same(row.texts), set()).add(row.label)
@@ -290,10 +325,11 @@ def _without_conflicts(path: Path, rows: list[Row], reading: Reading) -> list[Ro
     lines = _lines_of(path, [row.line for row in bad])
     if not reading.drop_conflicts:
         said = " and ".join(repr(label) for label in sorted(labels[same(bad[0].texts)]))
-        raise DataError(
+        faults.append(
             f"{_place(path, bad[0].line)}: the same text is labelled {said} ({lines}): give equal texts "
             "one label, or set --drop-conflicts to leave them out"
         )
+        return rows
     reading.say(f"{path.name}: {len(bad)} rows whose text has two labels are left out ({lines})")
     return [row for row in rows if len(labels[same(row.texts)]) == 1]
 
@@ -308,24 +344,42 @@ def group(texts: Sequence[str]) -> str:
     return same(texts)[0]
 
 
-def _check_labels(path: Path, rows: Sequence[Row], column: str, separator: str) -> None:
-    """Raise DataError unless there are two labels, each of them on two different texts."""
-    # Equal texts have equal labels.
-    labels_of = {same(row.texts): row.labels(separator) for row in rows}
-    counts = Counter(label for labels in labels_of.values() for label in labels)
+def _label_faults(path: Path, rows: Sequence[Row], column: str, reading: Reading) -> list[str]:
+    """What is wrong with the labels: numbers, one label alone, labels of one text."""
+    texts = {(same(row.texts), label) for row in rows for label in row.labels(reading.separator)}
+    counts = Counter(label for _, label in texts)
+    if len(counts) > MOST_NUMBERS and all(map(_is_number, counts)):
+        return [
+            f"{_place(path, rows[0].line)}: {column!r} holds {len(counts)} different numbers, and fit learns "
+            "classes: make a few of them (such as low and high), or fit Ridge on the vectors (docs/fit.md, Numbers)"
+        ]
     if len(counts) == 1:
-        raise DataError(
+        return [
             f"{_place(path, rows[0].line)}: every row has the label {rows[0].label!r}: give at least two labels "
             f"in {column!r}"
-        )
-    once = [(row, label) for row in rows for label in row.labels(separator) if counts[label] == 1]
+        ]
+    first = {label: row.line for row in reversed(rows) for label in row.labels(reading.separator)}
+    once = sorted((label for label in counts if counts[label] == 1), key=lambda one: first[one])
     if once:
-        several = len({label for _, label in once})
-        more = f" ({several} labels have)" if several > 1 else ""
-        raise DataError(
-            f"{_place(path, once[0][0].line)}: label {once[0][1]!r} has one text only{more}: add other texts of "
+        named = ", ".join(map(repr, once[:MAX_NAMED]))
+        more = f" and {len(once) - MAX_NAMED} more" if len(once) > MAX_NAMED else ""
+        several = f"labels {named}{more} have" if len(once) > 1 else f"label {named} has"
+        alike = [
+            f" ({' and '.join(map(repr, twins))} are different labels)" for twins in _twins(counts)
+        ]
+        return [
+            f"{_place(path, first[once[0]])}: {several} one text only{''.join(alike)}: add other texts of "
             f"that label, or remove the row; is {column!r} the column of labels?"
-        )
+        ]
+    return []
+
+
+def _is_number(label: str) -> bool:
+    try:
+        float(label.replace(",", "."))
+    except ValueError:
+        return False
+    return True
 
 
 def _twins(labels: Iterable[str]) -> list[list[str]]:

@@ -21,11 +21,12 @@ from typer.testing import CliRunner
 from heedful.app.application import create_app
 from heedful.app.settings import Settings
 from heedful.app.state import state_of
-from heedful.cli.fit import Wanted, fit_file
 from heedful.cli.fit import command as fit_command
 from heedful.cli.fit_candidate import Problem
+from heedful.cli.fit_options import Labelled
 from heedful.cli.fit_page import COLUMNS
 from heedful.cli.fit_report import Report
+from heedful.cli.fit_run import Wanted, fit_rows
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BundleError
@@ -78,7 +79,8 @@ def wanted(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> W
 def fit(file: Path, wanted: Wanted, *columns: str) -> tuple[Card, dict[str, Any], str]:
     """The card, report.json, and what was printed."""
     shown = io.StringIO()
-    card = fit_file(file, columns or ("review",), "stars", wanted, Console(file=shown, width=160))
+    given = Labelled.read(file, columns or ("review",), "stars", wanted.reading, wanted.test)
+    card = fit_rows(given, wanted, Console(file=shown, width=160))
     return card, json.loads((wanted.out / "report.json").read_text()), shown.getvalue()
 
 
@@ -134,6 +136,10 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, wanted: Wanted) -
     assert report["suspects"][0] == {
         **{"line": 66, "text": "an awful awful film", "label": "five", "answer": "one"}
     }
+    assert all(w.isalnum() for words in report["words"].values() for w in " ".join(words).split())
+    assert np.sum(report["confusion"]) == 65
+    assert np.trace(report["confusion"]) / 65 == pytest.approx(chosen["score"])
+    assert sum(report["confusion"][1]) == 32
     assert set(GOOD) <= set(report["words"]["five"])
     assert set(BAD) <= set(report["words"]["one"])
     assert [(one["label"], one["rows"]) for one in report["classes"]] == [("five", 33), ("one", 32)]
@@ -303,6 +309,8 @@ def fit_unsure(tmp_path: Path, wanted: Wanted) -> tuple[dict[str, Any], Card, li
     ]
     file, test = (write(tmp_path / f"{name}.csv", noisy) for name in ("unsure", "test"))
     card, report, shown = fit(file, replace(wanted, abstain=0.9, test=test))
+    suspects = [one["text"] for one in report["suspects"]]
+    assert len(suspects) == len(set(suspects)) > 1
     for said in (report["abstain"], report["test"]["abstain"]):
         assert 0 < said["answers"] < said["rows"]
         assert said["answered"] == said["answers"] / said["rows"]

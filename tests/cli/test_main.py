@@ -133,7 +133,7 @@ def serving_install(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("list", "--encoders"),
         ("train", "configs/ms-san-sst2.toml"),
         ("export", "runs/none", "--out", "none"),
-        ("fit", "none.csv", "--out", "none"),
+        ("fit", "tests/cli/tickets.csv", "--out", "none"),
         ("evaluate", "ms-san-sst2", "sst2"),
     ],
     ids=lambda arguments: arguments[0],
@@ -174,6 +174,19 @@ def test_help_and_serve_import_nothing_heavy(command: list[str]) -> None:
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False
     )
     assert run.returncode == 0, run.stderr
+
+
+def test_fit_reads_the_file_before_it_imports_torch(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("Text,label\nbad,neg\n")
+    program = (
+        "import sys; from heedful.cli.main import main; sys.argv[1:] = ['fit', 't.csv', '--out', 'o']\n"
+        "try: main()\nexcept SystemExit as end: print(end.code, 'torch' in sys.modules)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "did you mean 'Text'?; set --text-column" in run.stdout
+    assert run.stdout.endswith(" False\n")
 
 
 def test_the_list_of_commands_agrees_with_their_files() -> None:

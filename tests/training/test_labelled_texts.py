@@ -161,7 +161,27 @@ def test_what_is_not_read_of_a_workbook_or_a_folder_is_said(tmp_path: Path) -> N
         ("t.csv", GOOD.replace("neg", "pos"), r"t\.csv:2: every row has the label 'pos'"),
         ("t.csv", GOOD + "meh,so-so\n", r"t\.csv:6: label 'so-so' has one text only: add"),
         ("t.csv", GOOD + "meh,so-so\n" * 5, r"t\.csv:6: label 'so-so' has one text only: add"),
-        ("t.csv", GOOD + "a,1\nb,2\n", r"t\.csv:6: label '1' has one text only \(2 labels have\)"),
+        ("t.csv", GOOD + "a,1\nb,2\n", r"t\.csv:6: labels '1', '2' have one text only: add"),
+        (
+            "t.csv",
+            GOOD + "a,Pos\n",
+            r"label 'Pos' has one text only \('Pos' and 'pos' are different labels\): add",
+        ),
+        (
+            "t.csv",
+            "text,label\n" + "".join(f"a {i},{i}.5\n" for i in range(40)),
+            "holds 40 different numbers, .*fit Ridge",
+        ),
+        (
+            "t.csv",
+            "a,b\n",
+            r"no column 'text' and no column 'label': the header names a, b; set --text-column",
+        ),
+        (
+            "t.csv",
+            "Text,labels\n",
+            r"names Text, labels; did you mean 'Text'\?; did you mean 'labels'\?; set",
+        ),
         ("t.csv", GOOD.encode() + b"caf\xe9,pos\n", r"or set --encoding cp1252"),
         ("t.csv", GOOD.encode("utf-16"), r"t\.csv is UTF-16: set --encoding utf-16"),
         ("t.csv", "good film,pos\nbad film,neg\n", r"t\.csv:1: no column .* or --no-header and"),
@@ -202,6 +222,21 @@ def test_what_cannot_be_used_is_named_with_its_line(
 ) -> None:
     with pytest.raises(DataError, match=said):
         read(write(tmp_path, name, content), ("text",), "label")
+
+
+def test_all_faults_are_in_one_message(tmp_path: Path) -> None:
+    content = GOOD + "so, so,neg\nok,\n,pos\ngood film,neg\nmeh,Neg\nfine,odd\n"
+    with pytest.raises(DataError) as caught:
+        read(write(tmp_path, "t.csv", content), ("text",), "label")
+    first, *faults = str(caught.value).split("\n- ")
+    assert first == "t.csv: 5 faults:"
+    assert [fault.partition(": ")[2][:24] for fault in faults] == [
+        "3 cells where the header",
+        "'text' is empty (lines 8",
+        "'label' is empty (lines ",
+        "the same text is labelle",
+        "labels 'Neg', 'odd' have",
+    ]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,57 @@
+"""report.html of `heedful fit`, on a phone's screen."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser
+
+from heedful.cli.fit_page import page
+from heedful.cli.scores import by_class
+
+
+def content(classes: int) -> dict[str, object]:
+    """A report of so many labels, 4,321 rows each."""
+    labels = [f"a long name of class {i}" for i in range(classes)]
+    table = [[4321 if i == j else 87 for j in range(classes)] for i in range(classes)]
+    one = {"score": 0.9, "low": 0.85, "high": 0.95, "deviation": 0.01, "macro_f1": 0.9}
+    one |= {"log_loss": 0.3, "rows": 500, "seconds": 3.0, "chosen": True}
+    counts = np.full(classes, 4321)
+    return {
+        "bundle": "ms-san-mails",
+        "version": "0123456789ab",
+        "file": "mails.csv",
+        "rows": 500,
+        "repeated": 0,
+        "labels": dict.fromkeys(labels, 4321),
+        "held_out": "every row once, in 5 parts",
+        "most_frequent_label": 0.5,
+        "metric": "accuracy",
+        "candidates": [{"name": "TF-IDF + frozen vectors + LR, C 10", **one}],
+        "references": [],
+        "skipped": [],
+        "temperature": 1.0,
+        "risk_coverage": [(1.0, 0.9)],
+        "classes": by_class(labels, counts, counts, counts),
+        "confusion": table,
+        "words": {label: ["a word and another"] * 12 for label in labels},
+        "suspects": [{"line": 7, "label": labels[0], "answer": labels[1], "text": "word " * 60}],
+    }
+
+
+@pytest.mark.parametrize("classes", [2, 8, 20])
+def test_it_fits_375_pixels(browser: Browser, tmp_path: Path, classes: int) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(page(content(classes)))
+    opened = browser.new_page(viewport={"width": 375, "height": 700})
+    opened.goto(f"file://{file}")
+    assert opened.evaluate("document.documentElement.scrollWidth") <= 375
+    whole = "table => table.scrollWidth <= table.clientWidth"
+    if classes <= 8:
+        table = opened.locator("table.confusion")
+        assert table.evaluate(whole)
+        assert table.locator("tr").count() == classes + 1
+    else:
+        given = opened.locator("h2", has_text="Which label").locator("+ table")
+        assert given.evaluate(whole)
+    opened.close()
