@@ -136,11 +136,11 @@ def _middleware(
     settings: Settings, keys: Keys, metrics: Metrics, tracing: Tracing | None
 ) -> list[Middleware]:
     """The outermost first: the record, with headers for other origins; the API key; the announced length of a body."""
-    named = {route.path for route in ROUTES} | pages.PATHS | {"/openapi.json"}
+    named = {route.path for route in ROUTES} | pages.PATHS
     cors = {"cors": _cross_origin(settings.cors_origins)} if settings.cors_origins else {}
     layers = [Middleware(Recorder, metrics=metrics, paths=named, tracing=tracing, **cors)]
     if keys.needed:
-        layers.append(Middleware(ApiKey, keys=keys, pages=pages.PATHS))
+        layers.append(Middleware(ApiKey, keys=keys, pages=pages.PATHS, names=settings.metrics_keys))
     return [*layers, Middleware(BodyLimit, limit=settings.max_body_bytes, routes=TABLE)]
 
 

@@ -76,7 +76,11 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
 
-    host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
+    host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="Address or name to listen on; or unix:PATH, or fd:NUMBER, a socket that systemd passes.",
+    )
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     models: Annotated[Path, BeforeValidator(_not_empty)] = Field(
         shipped.HERE,
@@ -166,8 +170,14 @@ class Settings(BaseSettings):
         None, description="PEM file of the certificate's private key; default in the former."
     )
     log_format: Literal["text", "json"] = Field("text", description="Format of the log lines.")
-    log_level: Literal["info", "warning", "error"] = Field(
-        "info", description="Least severe log lines that are written; requests have theirs at info."
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info",
+        description="Least severe log lines that are written; requests have theirs at info, probes and "
+        "scrapes that succeed at debug.",
+    )
+    metrics_keys: bool = Field(
+        False,
+        description="Count requests by the name of their API key, for all to see at /metrics.",
     )
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = Field(
         (), description="Origins that browsers may call from, separated by commas; * for any."

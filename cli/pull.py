@@ -9,7 +9,9 @@ from heedful.library.hub import pull
 
 
 def command(
-    repository: Annotated[str, typer.Argument(help="Where from: OWNER/NAME.")],
+    repository: Annotated[
+        str, typer.Argument(help="Where from: OWNER/NAME, or OWNER/NAME@REVISION.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder of bundles to put it in.")] = Path("bundles"),
     version: Annotated[
         str | None, typer.Option(help="The version that it must have, as its card names it.")

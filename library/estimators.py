@@ -1,5 +1,6 @@
 """scikit-learn estimators over a bundle's frozen encoder; `heedful.sklearn` exports them."""
 
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
@@ -25,6 +26,7 @@ from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.card import CARD, Card, DataCard
 from heedful.runtime.errors import BadInput, BundleError
 from heedful.text.arrays import Doubles, Floats
+from heedful.text.invisible import is_blank
 
 Labels = npt.NDArray[Any]
 
@@ -204,13 +206,24 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         The folder's name is the model's. `task` is by default what the name ends in, `data` says what
         the texts are. The bundle predicts what this predicts: a `threshold` other than 0.5 shifts its
         probabilities. A bundle that is there is replaced. Raises BundleError where the result would not
-        load, where `out` is the bundle `model`, and where it holds something that is no bundle.
+        load, where `out` is the bundle `model`, and where it holds something that is no bundle; BadInput for a name
+        that no bundle may have and for labels that it cannot tell apart.
         """
-        from heedful.export.linear_head import Provenance, write_bundle  # needs onnx
+        try:
+            from heedful.export.linear_head import Provenance, write_bundle
+        except ModuleNotFoundError as error:
+            if error.name != "onnx":
+                raise
+            raise ModuleNotFoundError(
+                "save needs the extra sklearn: pip install 'heedful[sklearn]'", name=error.name
+            ) from None
         from heedful.runtime.bundles.bundle import read
 
         self._check_fitted()
         out = Path(out)
+        if not re.fullmatch("[a-z0-9-]+", out.name):
+            raise BadInput(f"{out.name!r} names no bundle: use a-z, 0-9 and -", param="out")
+        self._check_labels()
         if out.resolve() == self.model_.folder:
             reason = "is that of the model under the classifier: save into another folder"
             raise BundleError(out.name, CARD, reason)
@@ -234,10 +247,21 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         check_is_fitted(self)
         self._check_version(self.model_.card)
 
+    def _labels(self) -> tuple[str, ...]:
+        """The classes as a bundle has them."""
+        return tuple(spelled(str(label)) for label in self.classes_.tolist())
+
+    def _check_labels(self) -> None:
+        labels = self._labels()
+        for given, label in zip(self.classes_.tolist(), labels, strict=True):
+            if is_blank(label) or labels.count(label) > 1:
+                reason = "is blank" if is_blank(label) else f"is {label!r}, as another one is"
+                raise BadInput(f"the label {given!r} {reason}: give it another name", param="y")
+
     def _linear_head(self) -> Any:
         from heedful.export.linear_head import LinearHead
 
-        labels = tuple(spelled(str(label)) for label in self.classes_.tolist())
+        labels = self._labels()
         head = self.head_
         if len(labels) > 2:
             return LinearHead(head.coef_, head.intercept_, labels, normalize=True)

@@ -30,15 +30,17 @@ class HubError(HeedfulError):
 def pull(repository: str, models: Path, *, version: str | None = None) -> Path:
     """Download a bundle into the folder `models`, under its name, and its parser into the same folder.
 
+    `repository` is owner/name, with @ and a branch, tag or commit where another revision is wanted than the newest.
     Its files are compared with the hashes in its card, and the card with `version` if that is given.
     A parser that is there already is kept if it is the bundle's. Raises BundleError for any difference
     and where something else has the bundle's name, HubError; then nothing is written.
     """
     models.mkdir(parents=True, exist_ok=True)
+    name, _, revision = repository.partition("@")
     with tempfile.TemporaryDirectory(dir=models, prefix=".pull-") as temporary:
         there = Path(temporary) / "bundle"
         with hub_errors(repository):
-            HfApi().snapshot_download(repository, local_dir=there)
+            HfApi().snapshot_download(name, revision=revision or None, local_dir=there)
         card = bundle.read_card(there, named=False)
         if version is not None and card.version != version:
             raise BundleError(card.name, CARD, f"is version {card.version}, not {version}")
@@ -58,7 +60,7 @@ def pull(repository: str, models: Path, *, version: str | None = None) -> Path:
 
 
 def pull_to_cache(repository: str) -> Path:
-    """The bundle in the cache, where it is pulled to if it is not there. Raises what `pull` raises."""
+    """The bundle in the cache, pulled there first if it is new; a revision has a folder. Raises what `pull` raises."""
     folder = CACHE / repository.replace("/", "--")
     for card in folder.glob(f"*/{CARD}"):
         return card.parent

@@ -32,8 +32,8 @@ def load(
 ) -> Model:
     """Load a bundle.
 
-    `model` is a bundle's name, its folder, or `hf://owner/name` on the model hub. A name is looked up
-    in `models`, by default in $HEEDFUL_MODELS, in `bundles` here and in the package heedful-bundles.
+    `model` is a bundle's name, its folder, or `hf://owner/name@revision` on the model hub, without @ the newest. A
+    name is looked up in `models`, by default in $HEEDFUL_MODELS, in `bundles` here and in the package heedful-bundles.
     `parser` is the spaCy pipeline that the bundle was made with, by default the one in the same folder,
     else one among the bundles where a name is looked up.
     `threads` batches run at once, by default one a core. With `processes` above 1, long lists are

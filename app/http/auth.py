@@ -104,9 +104,12 @@ class Keys:
 class ApiKey:
     """Refuses requests without `Authorization: Bearer KEY`, except PUBLIC routes and reading `pages`."""
 
-    def __init__(self, app: ASGIApp, *, keys: Keys, pages: Collection[str] = ()) -> None:
+    def __init__(
+        self, app: ASGIApp, *, keys: Keys, pages: Collection[str] = (), names: bool = False
+    ) -> None:
+        """With `names`, requests are counted by the names of their keys."""
         self._app = app
-        self._keys = keys
+        self._keys, self._names = keys, names
         self._pages = frozenset(pages)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -119,7 +122,7 @@ class ApiKey:
                 refusal = errors.Refused(message, code="unauthorized")
                 await record.refuse(refusal)(scope, receive, send)
                 return
-            record.key, record.bulk = key.name, record.bulk or key.bulk
+            record.key, record.bulk = key.name if self._names else None, record.bulk or key.bulk
         await self._app(scope, receive, send)
 
     def _is_public(self, scope: Scope) -> bool:

@@ -36,6 +36,7 @@ CLIENT_GONE = "heedful.client_gone"
 """In a scope of our server: a function that says whether the connection is closed."""
 LOOK_SECONDS = 0.05
 """Between two looks at the requests in progress."""
+_SLASHES = re.compile("//+")
 _VALID_ID = re.compile(r"[!-~]{1,128}")  # printable ASCII: safe in a header and in a log line
 
 
@@ -57,7 +58,7 @@ class Record:
     bulk: bool = False
     """Whether it waits while other requests do."""
     key: str | None = None
-    """The name of its API key."""
+    """The name of its API key, where those are counted."""
     started: float = field(default_factory=time.perf_counter)  # seconds
     answered: float | None = None  # when the result was ready and writing began
     result: Result[Any] | None = None
@@ -233,11 +234,13 @@ class Recorder:
             self._report(record, scope, method)
 
     def _resolve(self, path: str) -> tuple[str, str, dict[str, str]]:
-        """The path without superfluous slashes at its end, its route or "other", and its parameters.
+        """The path without superfluous slashes, its route or "other", and its parameters.
+
+        A base URL with a slash at its end doubles the one behind it.
 
         The parameter of /v1/models/{model:path} may hold slashes; its route is called /v1/models/{model}.
         """
-        shorter = path.rstrip("/") or path[:1]
+        shorter = _SLASHES.sub("/", path).rstrip("/") or path[:1]
         if shorter in self._fixed:
             return shorter, shorter, {}
         for pattern, route in self._patterns:
@@ -251,7 +254,9 @@ class Recorder:
         self._metrics.request(record, status, ended)
         if self._tracing and record.route not in PUBLIC:
             self._tracing.request(record, Headers(raw=scope["headers"]), method, status)
-        if log.isEnabledFor(logging.INFO):
+        probed = record.route in PUBLIC and status < 400
+        level = logging.DEBUG if probed else logging.INFO
+        if log.isEnabledFor(level):
             line = {
                 "method": method,
                 "route": record.route,
@@ -262,4 +267,4 @@ class Recorder:
                 "duration_ms": round(1000 * (ended - record.started), 3),
                 "refusal": record.refusal,
             }
-            log.info("request", extra=line)
+            log.log(level, "request", extra=line)

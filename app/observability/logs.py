@@ -26,7 +26,7 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 def configure(
-    format: Literal["text", "json"], level: Literal["info", "warning", "error"] = "info"
+    format: Literal["text", "json"], level: Literal["debug", "info", "warning", "error"] = "info"
 ) -> None:
     """Send every log line of this process that is of this level or above to stderr in one format."""
     # No line shows the caller, thread or process: do not look them up.

@@ -13,19 +13,18 @@ from heedful import kernels
 from heedful.app.application import create_app
 from heedful.app.http.tls import check_tls
 from heedful.app.observability import logs
+from heedful.app.process import listening
 from heedful.app.process.descriptors import raise_descriptor_limit
 from heedful.app.process.parent import Parent
 from heedful.app.process.server import Server
 from heedful.app.process.table import ProcessTable, Slot
-from heedful.app.settings import Settings, environment_name
+from heedful.app.settings import Settings
 from heedful.runtime.bundles.loader import Loaded, load_before_fork
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.device import resolve
 from heedful.runtime.errors import ServiceFault, StartupError
 
 log = logging.getLogger("heedful.server")
-
-BACKLOG = 2048
 
 
 def serve(settings: Settings) -> None:
@@ -36,10 +35,22 @@ def serve(settings: Settings) -> None:
     while (null := os.open(os.devnull, os.O_RDWR)) < 3:  # or a socket would become stderr
         pass
     os.close(null)
-    size = settings.processes or usable_cores()
     check_tls(settings)
     # Not shared: it fails where another service listens, with which the others would share the port.
-    listener = listen(settings.host, settings.port)
+    listener = listening.listen(settings.host, settings.port)
+    try:
+        _serve(settings, listener)
+    except ServiceFault as fault:
+        log.critical("cannot recover, exiting to be restarted: %s", fault)
+        logging.shutdown()
+        listening.forget(settings.host)
+        os._exit(1)  # a hanging thread would keep the process alive
+    finally:
+        listening.forget(settings.host)
+
+
+def _serve(settings: Settings, listener: socket.socket) -> None:
+    """`serve` with the socket of its address. Raises ServiceFault when the service cannot recover."""
     logs.configure(settings.log_format, settings.log_level)
     for warning in settings.warnings():
         log.warning(warning)
@@ -49,26 +60,16 @@ def serve(settings: Settings) -> None:
             "Install heedful again, with a C compiler and without HEEDFUL_KERNELS=0"
         )
     scheme = "https" if settings.tls_cert else "http"
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    log.info("listening on %s://%s:%d", scheme, host, listener.getsockname()[1])
+    log.info("listening on %s", listening.address(listener, settings.host, scheme))
     raise_descriptor_limit()
-    try:
-        if size == 1:
-            run(Server(create_app(settings), lambda: listener, at_once=True))
-        else:
-            port = listener.getsockname()[1]
-            listener.close()
-            opened = [listen(settings.host, port, shared=True) for _ in range(size)]
-            table = ProcessTable(size, settings.hang_timeout)
-            child = partial(serve_in_child, settings, port)
-            with bind(
-                settings.host, port, shared=True
-            ):  # nobody else takes it while no process runs
-                Parent(table, settings, child, opened, load_for_all(settings)).run()
-    except ServiceFault as fault:
-        log.critical("cannot recover, exiting to be restarted: %s", fault)
-        logging.shutdown()
-        os._exit(1)  # a hanging thread would keep the process alive
+    size = settings.processes or usable_cores()
+    if size == 1:
+        run(Server(create_app(settings), lambda: listener, at_once=True))
+        return
+    table = ProcessTable(size, settings.hang_timeout)
+    with listening.for_processes(listener, settings.host, size) as (first, later):
+        child = partial(serve_in_child, settings, later)
+        Parent(table, settings, child, first, load_for_all(settings)).run()
 
 
 def run(server: Server) -> None:
@@ -90,23 +91,20 @@ def load_for_all(settings: Settings) -> Loaded | None:
 
 def serve_in_child(
     settings: Settings,
-    port: int,
+    listen: Callable[[], socket.socket],
     slot: Slot,
     listener: socket.socket | None,
     take_loaded: Callable[[], Loaded | None],
 ) -> int:
-    """Serve until SIGTERM; returns the exit status. Without a `listener` the process opens its own when it is ready.
+    """Serve until SIGTERM; returns the exit status. Without a `listener` it calls `listen` when it is ready.
 
     `take_loaded` gives up its models: nobody but the service may keep them after a reload. Without any, the
     service reads the folder.
     """
 
-    def opened() -> socket.socket:
-        return listener or listen(settings.host, port, shared=True)
-
     try:
         check_tls(settings)  # the files may have changed since the service has started
-        run(Server(create_app(settings, slot, take_loaded()), opened))
+        run(Server(create_app(settings, slot, take_loaded()), lambda: listener or listen()))
     except StartupError as error:
         slot.reason = str(error).encode(errors="replace")[
             :999
@@ -116,31 +114,6 @@ def serve_in_child(
         log.error("a serving process cannot recover: %s", fault)
         return 1
     return 0
-
-
-def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """A listening socket; `shared` with others of this user. Raises StartupError when the address is not available."""
-    listener = bind(host, port, shared=shared)
-    listener.listen(BACKLOG)
-    return listener
-
-
-def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """A socket of this address, which does not listen. Raises StartupError."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
-        if family == socket.AF_INET6:  # IPv4 too where all are meant: probes ask 127.0.0.1
-            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
-        bound.bind((host, port))
-    except OSError as error:
-        bound.close()
-        reason = f"cannot listen on {host}:{port}: {error.strerror}"
-        remedy = f"set another {environment_name('port')} or {environment_name('host')}"
-        raise StartupError(f"{reason}; {remedy}") from error
-    return bound
 
 
 def _exit(*_: object) -> NoReturn:

@@ -60,10 +60,12 @@ class Server(uvicorn.Server):
         self._beat()
 
     async def _open(self) -> None:
+        listener, loop = self._listen(), asyncio.get_running_loop()
+        is_file = listener.family == socket.AF_UNIX
         # uvicorn would give a TLS handshake a minute.
-        server = await asyncio.get_running_loop().create_server(
+        server = await (loop.create_unix_server if is_file else loop.create_server)(
             self.protocol,
-            sock=self._listen(),
+            sock=listener,
             ssl=self.config.ssl,
             ssl_handshake_timeout=self.handshake_timeout(),
             backlog=self.config.backlog,

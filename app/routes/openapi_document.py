@@ -77,6 +77,7 @@ def openapi(app: FastAPI, routes: Collection[InferenceRoute]) -> dict[str, Any]:
     inference = {route.path for route in routes}
     streams = {route.path for route in routes if route.takes_ndjson}
     document = FastAPI.openapi(app)
+    document["servers"] = [{"url": "."}]  # where the document is, behind a proxy's path too
     components = document["components"]
     scheme = {"type": "http", "scheme": "bearer", "description": "Where the service has keys."}
     components["securitySchemes"] = {"key": scheme}

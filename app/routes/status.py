@@ -52,6 +52,7 @@ async def info(request: Request) -> Response:
                 "request_timeout": settings.request_timeout,
             },
             "models": list(service.cards),
+            "versions": {name: card.version for name, card in service.cards.items()},
             "precision": service.precisions,
             # A bundle refuses every parser but its own, so all cards name the one in use.
             "parser": next(card.parser.model_dump() for card in service.cards.values()),

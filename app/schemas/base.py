@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from pydantic import (
@@ -12,9 +12,10 @@ from pydantic import (
     Discriminator,
     FailFast,
     Field,
+    GetJsonSchemaHandler,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError
 
 MAX_FIELDS = 256
 """More than any object of a request has: what is wrong with each is not worth finding."""
@@ -60,6 +61,17 @@ class StrictModel(BaseModel):
         if isinstance(value, dict) and len(value) > MAX_FIELDS:
             raise PydanticCustomError("fields", f"holds {len(value)} fields")
         return value
+
+
+class AnyOf:
+    """Annotates a union of which a body may fit two parts: the document may not say oneOf."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        written = handler(schema)
+        written["anyOf"] = written.pop("oneOf")
+        return written
 
 
 def by_shape(message: str, *keys: str, many: bool = False) -> Discriminator:
@@ -115,8 +127,9 @@ def ignored(body: object, path: str = "") -> list[str]:
 
 
 def _is_open(item: object) -> bool:
-    """Whether it is an object that may have fields which its schema does not know."""
-    return isinstance(item, BaseModel) and item.model_extra is not None
+    """Whether it is an object that may have fields which its schema does not know, and its answer does not hold."""
+    is_open = isinstance(item, BaseModel) and item.model_extra is not None
+    return is_open and not getattr(item, "given_back", False)
 
 
 def header_of(names: list[str]) -> str:

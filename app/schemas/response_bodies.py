@@ -129,6 +129,7 @@ class Info(BaseModel):
     provider: str = Field(description="Execution provider in use, as the session reports it.")
     limits: dict[str, float]
     models: list[str]
+    versions: dict[str, str] = Field(description="Of what was loaded for each model.")
     precision: dict[str, Literal["int8", "float32"]] = Field(
         description="How each model's matrix products are computed here."
     )

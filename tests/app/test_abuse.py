@@ -53,6 +53,7 @@ def service(
         "hang-timeout": "4",
         "shutdown-timeout": "1",
         "max-connections": str(MAX_CONNECTIONS),
+        "log-level": "debug",
     }
     env = {"TMPDIR": str(temporary)}
     process = Process(tmp_path_factory.mktemp("abused") / "log", flags, env)
@@ -306,6 +307,58 @@ def status_count(service: Process, status: int) -> float:
     page = httpx.get(service.url() + "/metrics", timeout=PATIENCE).text
     found = re.findall(rf'^heedful_requests_total{{[^}}]*status="{status}"}} (\S+)$', page, re.M)
     return sum(map(float, found))
+
+
+MANY = json.dumps({"inputs": ["two kids wash their hands"] * 400}).encode()
+LONG = HEAD.replace(b"Length: %d" % len(BLANK), b"Length: %d" % len(MANY)) + b"\r\n" + MANY
+STREAM = HEAD.replace(b"Content-Length: %d" % len(BLANK), b"Transfer-Encoding: chunked").replace(
+    b"/json", b"/x-ndjson"
+)
+PHASES: dict[str, tuple[bytes, int, set[int]]] = {
+    "before its head": (b"", 0, set()),
+    "in its head": (HEAD[:60], 0, set()),
+    "before its body": (HEAD + b"\r\n", 0, {499}),
+    "in its body": (LONG[:-9], 0, {499}),
+    "while it is answered": (LONG, 0, {200, 499}),
+    "in its answer": (LONG, 1, {200, 499}),
+    "after its answer": (HEAD + b"\r\n" + BLANK, 100, {422}),
+    "in the next head": (HEAD + b"\r\n" + BLANK + HEAD[:20], 100, {422}),
+    "in a stream": (STREAM + b'\r\n5\r\n{"inp\r\n', 0, {499}),
+    "between lines of a stream": (
+        STREAM + b'\r\n12\r\n{"inputs": "kids"}\r\n1\r\n\n\r\n',
+        100,
+        {200, 499},
+    ),
+}
+"""What a client has sent when it goes away, the bytes it has read, and the statuses that are logged for it."""
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("reset", [True, False], ids=["reset", "closed"])
+def test_a_client_that_goes_away_is_no_error(service: Process, phase: str, reset: bool) -> None:
+    sent, read, statuses = PHASES[phase]
+    name = re.sub(r"\W", "-", f"{phase} {reset}")
+    before = len(service.log)
+    for number in range(8):
+        with connect(service) as connection:
+            if reset:
+                option = struct.pack("ii", 1, 0)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)
+            own = f"\r\nX-Request-Id: {name}-{number}\r\n".encode()
+            connection.sendall(sent.replace(b"\r\n", own, 1))
+            if read:
+                connection.recv(read)
+
+    def logged() -> list[str] | None:
+        lines = [line for line in service.log[before:].splitlines() if f"={name}-" in line]
+        return lines if len(lines) == 8 * bool(statuses) else None
+
+    lines = wait_for(logged, "a line for each client")
+    assert healthy(service)
+    found = {int(found[1]) for line in lines if (found := re.search(r"status=(\d+)", line))}
+    assert found <= statuses, lines
+    assert "Traceback" not in service.log[before:]
+    assert " ERROR " not in service.log[before:]
 
 
 def test_an_idle_client_of_a_killed_process_is_told_nothing(service: Process) -> None:

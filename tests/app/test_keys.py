@@ -43,10 +43,34 @@ def bearer(key: str) -> dict[str, str]:
 
 
 @pytest.mark.anyio
+async def test_the_names_of_keys_are_no_metric_unless_it_is_set(
+    serve: Serve, tmp_path: Path
+) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_bytes(b"\xef\xbb\xbf" + FILE.encode())  # as PowerShell writes it
+    async with serve(start=False, api_keys=file) as client:
+        assert (await client.get("/models", headers=bearer("open"))).status_code == 503
+        page = (await client.get("/metrics")).text
+        assert 'route="/models",status="503"} 1.0' in page
+        assert "import" not in page
+        assert 'key="' not in page
+
+
+@pytest.mark.anyio
+async def test_the_documentation_needs_no_key_and_its_requests_do(serve: Serve) -> None:
+    async with serve(start=False, api_key="own") as client:
+        for path in ("/docs", "/docs/", "/openapi.json", "/", "/static/vendor/swagger-ui.css"):
+            assert (await client.get(path)).status_code == 200
+        check(await client.post("/docs"), 401, "unauthorized")
+        check(await client.post("/embed", json={"inputs": "kids"}), 401, "unauthorized")
+        check(await client.get("/models"), 401, "unauthorized")
+
+
+@pytest.mark.anyio
 async def test_named_keys_are_counted(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(FILE)
-    async with serve(start=False, api_keys=file, api_key="own") as client:
+    async with serve(start=False, api_keys=file, api_key="own", metrics_keys=True) as client:
         for key in ("sesame", "own", "open"):
             for _ in range(4):  # 503: nothing is loaded
                 assert (await client.get("/models", headers=bearer(key))).status_code == 503

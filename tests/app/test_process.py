@@ -15,7 +15,7 @@ import httpx
 import pytest
 import yaml
 
-from heedful.app.process.serve import listen
+from heedful.app.process.listening import listen
 from tests.app.conftest import Start
 from tests.process import PATIENCE, ROOT, tool, wait_for
 
@@ -173,7 +173,8 @@ def test_a_log_that_nobody_reads_stops_nothing(models: Path, processes: str) -> 
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     flags = [f"--models={models}", f"--processes={processes}", "--threads=1", f"--port={port}"]
-    command = [sys.executable, "-m", "heedful", "serve", *flags, "--shutdown-timeout=1"]
+    flags += ["--log-level=debug", "--shutdown-timeout=1"]  # probes have lines then
+    command = [sys.executable, "-m", "heedful", "serve", *flags]
     with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT) as popen:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as client:
 

@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 from tests.app.test_answers import TEXTS
+from tests.app.test_errors import JSON, check
 from tests.app.test_tei import post
 
 pytestmark = pytest.mark.anyio
@@ -64,3 +65,38 @@ async def test_other_fields_are_passed_over_and_long_documents_averaged(
     assert answer.headers["X-Ignored-Fields"] == "priority"
     assert answer.headers["X-Windows"] == "1"
     assert answer.json()["results"][0] == {"index": 0, "relevance_score": pytest.approx(1)}
+
+
+@pytest.mark.parametrize("path", ["/rerank", "/rerank/"])
+async def test_documents_on_teis_route_are_answered_as_jina_does(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    body = {"query": "kids", "documents": ["dog", {"text": "kids"}], "top_n": 1}
+    expected = await post(client, "/v1/rerank", **body)
+    found = await post(client, path, **body)
+    assert {**found, "id": ""} == {**expected, "id": ""}
+    both = await client.post(path, json={**body, "texts": ["kids"]})
+    assert [rank["index"] for rank in both.json()] == [0]
+    assert both.headers["X-Ignored-Fields"] == "documents, top_n"
+    for neither in ({"query": "kids"}, {"query": "kids", "top_n": 1}):
+        check(await client.post(path, json=neither), 422, "missing_field", "texts")
+    refused = await client.post(path, json={"query": "kids", "documents": [""]})
+    check(refused, 422, "invalid_input", "documents[0]")
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank"])
+async def test_documents_come_back_whole(client: httpx.AsyncClient, path: str) -> None:
+    documents = [
+        {"text": "dog", "id": 7, "meta": {"tags": ["a", None], "score": 0.5}},
+        {"id": "x", "text": "kids"},
+        "two kids",
+    ]
+    body = {"query": "kids", "documents": documents, "return_documents": True}
+    answer = await client.post(path, json=body)
+    assert "X-Ignored-Fields" not in answer.headers
+    for one in answer.json()["results"]:
+        sent = documents[one["index"]]
+        assert one["document"] == ({"text": sent} if isinstance(sent, str) else sent)
+    surrogate = b'{"query": "kids", "documents": [{"text": "dog", "id": "\\ud800"}], "return_documents": true}'
+    refused = await client.post(path, content=surrogate, headers=JSON)
+    check(refused, 422, "invalid_input", "documents[0]")

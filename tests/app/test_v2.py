@@ -233,6 +233,14 @@ async def test_422(client: httpx.AsyncClient, body: object, code: str, param: st
     check(await client.post("/v2/models/tiny-flat/infer", content=content), 422, code, param)
 
 
+async def test_tensors_that_were_sent_are_named(client: httpx.AsyncClient) -> None:
+    """Clients for other servers call it "input" or "args"."""
+    body = {"inputs": [tensor("args", ["a"]), tensor("text_input", ["a"])]}
+    refused = await client.post("/v2/models/tiny-flat/infer", json=body)
+    message = check(refused, 422, "invalid_input", "inputs")["message"]
+    assert message == "inputs: the model reads text, not 'args', 'text_input'; name a tensor text"
+
+
 async def test_long_texts_as_on_embed(client: httpx.AsyncClient) -> None:
     text = [tensor("text", ["kids " * 40])]
     path = "/v2/models/tiny-flat/infer"

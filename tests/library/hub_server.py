@@ -65,6 +65,12 @@ class _Answers(BaseHTTPRequestHandler):
             return self._json(
                 {"error": "Repository not found"}, 404, {"X-Error-Code": "RepoNotFound"}
             )
+        name = self._at(
+            name, self.path.partition(f"/{kind}/")[2].partition("?")[0].partition("/")[0]
+        )
+        if name not in self.repositories:
+            said = {"error": "Invalid rev id"}
+            return self._json(said, 404, {"X-Error-Code": "RevisionNotFound"})
         files = self.repositories[name]
         if kind == "revision":
             siblings = [{"rfilename": path} for path in files]
@@ -77,10 +83,11 @@ class _Answers(BaseHTTPRequestHandler):
         )
 
     def _file(self, *, head: bool) -> None:
-        found = re.match(r"^/([^/]+/[^/]+)/resolve/[^/]+/(.*)$", self.path)
+        found = re.match(r"^/([^/]+/[^/]+)/resolve/([^/]+)/(.*)$", self.path)
         if not found:
             return self._json({"error": "Not found"}, 404)
-        name, path = found.groups()
+        name, revision, path = found.groups()
+        name = self._at(name, revision)
         content = self.repositories[name][path]
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
@@ -90,6 +97,13 @@ class _Answers(BaseHTTPRequestHandler):
         if not head:
             self.wfile.write(content)
         return None
+
+    def _at(self, name: str, revision: str) -> str:
+        """Where the files of this branch, tag or commit are: a test may put some under name@tag."""
+        for tag in (name, *(one for one in self.repositories if one.startswith(f"{name}@"))):
+            if revision in ("main", tag.partition("@")[2], self._commit(tag)):
+                return tag
+        return f"{name}@{revision}"
 
     def _commit(self, name: str) -> str:
         return _hash(b"".join(sorted(map(_hash_bytes, self.repositories[name].values()))))

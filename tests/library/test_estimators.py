@@ -229,10 +229,37 @@ def test_a_classifier_is_not_saved_over_its_model_or_other_files(
     with pytest.raises(BundleError, match=r"tiny-flat: .*under the classifier: save into another"):
         made.save(models / "tiny-flat")
     assert (models / "tiny-flat" / "card.json").read_bytes() == before
-    (tmp_path / "notes.txt").write_text("years of work")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("years of work")
     with pytest.raises(BundleError, match="not empty: name a new folder"):
-        made.save(tmp_path)
-    assert (tmp_path / "notes.txt").read_text() == "years of work"
+        made.save(tmp_path / "notes")
+    assert (tmp_path / "notes" / "a.txt").read_text() == "years of work"
+    for name in ("My_Model", "mood.v2", "größe", "a b"):
+        with pytest.raises(BadInput, match=rf"^'{name}' names no bundle: use a-z, 0-9 and -$"):
+            made.save(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["1", "1.0"], "the label '1' is '1', as another one is"),
+        (["True", "true"], "the label 'True' is 'true', as another one is"),
+        (["", "x"], "the label '' is blank"),
+        (["\u200b", "x"], "the label '.*' is blank"),
+    ],
+)
+def test_labels_that_a_bundle_cannot_tell_apart_are_named(
+    tmp_path: Path, labels: list[str], said: str
+) -> None:
+    made = HeedfulClassifier("tiny-flat").fit(X, labels * 6)
+    with pytest.raises(BadInput, match=said):
+        made.save(tmp_path / "tiny-mood")
+    assert not (tmp_path / "tiny-mood").exists()
+
+
+def test_booleans_are_saved_as_files_spell_them(tmp_path: Path) -> None:
+    made = HeedfulClassifier("tiny-flat").fit(X, [True, False] * 6)
+    assert made.save(tmp_path / "tiny-mood").labels == ("false", "true")
 
 
 def test_wrong_thresholds_and_blank_texts_are_named() -> None:
@@ -268,6 +295,20 @@ def test_without_scikit_learn_the_import_says_what_to_install(tmp_path: Path) ->
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     said = "heedful.sklearn needs the extra sklearn: pip install 'heedful[sklearn]'"
+    assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {said}"
+
+
+def test_without_onnx_saving_says_what_to_install(tmp_path: Path, models: Path) -> None:
+    (tmp_path / "onnx.py").write_text("raise ModuleNotFoundError(name='onnx')\n")
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from heedful.sklearn import HeedfulClassifier\n"
+        f"made = HeedfulClassifier('tiny-flat', models={str(models)!r})\n"
+        f"made.fit(['good', 'bad'], [0, 1]).save({str(tmp_path / 'tiny-mood')!r})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    said = "save needs the extra sklearn: pip install 'heedful[sklearn]'"
     assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {said}"
 
 

@@ -54,6 +54,20 @@ def test_what_is_pulled_is_what_was_pushed(
     heedful.load(f"hf://{NAME}").close()  # from the cache
 
 
+def test_a_revision_may_be_named(pushed: Repositories, models: Path, tmp_path: Path) -> None:
+    pushed[f"{NAME}@v1"] = dict(pushed[NAME])
+    push(models / "tiny-nli", NAME)
+    pushed[f"{NAME}@v2"] = dict(pushed[NAME])
+    names = {}
+    for tag, wanted in (("@v1", "tiny-sst2"), ("@v2", "tiny-nli"), ("", "tiny-nli")):
+        with heedful.load(f"hf://{NAME}{tag}") as model:
+            names[tag] = model.card.name
+        assert names[tag] == wanted
+        assert pull(f"{NAME}{tag}", tmp_path / f"new{tag}").name == wanted
+    with pytest.raises(HubError, match="v3"):
+        pull(f"{NAME}@v3", tmp_path / "other")
+
+
 def test_the_model_card_is_the_hubs(pushed: Repositories, models: Path) -> None:
     text = pushed[NAME]["README.md"].decode()
     head = yaml.safe_load(text.split("---\n")[1])

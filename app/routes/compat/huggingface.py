@@ -1,10 +1,9 @@
 """POST /: what TEI and Hugging Face's InferenceClient send to a service's own address."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import Discriminator, GetJsonSchemaHandler, Tag
-from pydantic_core import CoreSchema
+from pydantic import Discriminator, Tag
 from starlette.responses import Response
 
 from heedful.app.http import responses
@@ -12,6 +11,7 @@ from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.routes import core
 from heedful.app.routes.compat import similarity
 from heedful.app.schemas import openapi_responses, request_bodies, response_bodies
+from heedful.app.schemas.base import AnyOf
 
 router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
 
@@ -26,17 +26,6 @@ def _task(value: object) -> str | None:
     return "<embed>" if value.get("parameters") is None else "<classify>"
 
 
-class _AnyOf:
-    """A text alone fits two of the requests, so that the document may not say oneOf."""
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        written = handler(schema)
-        written["anyOf"] = written.pop("oneOf")
-        return written
-
-
 AnyRequest = Annotated[
     Annotated[request_bodies.EmbedRequest, Tag("<embed>")]
     | Annotated[request_bodies.ClassifyRequest, Tag("<classify>")]
@@ -46,7 +35,7 @@ AnyRequest = Annotated[
         custom_error_type="object_type",
         custom_error_message="must be an object with inputs",
     ),
-    _AnyOf(),
+    AnyOf(),
 ]
 
 

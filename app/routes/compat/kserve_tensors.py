@@ -158,7 +158,9 @@ def read_inputs(tensors: list[Tensor], kind: Signature, max_inputs: int) -> Inpu
         at = next((i for i, tensor in enumerate(tensors) if tensor.name == name), None)
         if at is None:
             names = " and ".join(kind.inputs)
-            raise BadInput(f"inputs: the model reads {names}; send {name}", param="inputs")
+            sent = ", ".join(repr(tensor.name[:100]) for tensor in tensors[:10]) or "none"
+            message = f"inputs: the model reads {names}, not {sent}; name a tensor {name}"
+            raise BadInput(message, param="inputs")
         tensor, count = tensors[at], len(tensors[at].data)
         if math.prod(tensor.shape) != count:
             path = f"inputs[{at}].shape"

@@ -1,6 +1,6 @@
 """One text compared with many by their cosines: TEI's two routes, and the rerank of Cohere and Jina."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from fastapi import APIRouter
@@ -14,6 +14,7 @@ from heedful.app.schemas.base import (
     FIRST_ERROR,
     IGNORE_UNKNOWN,
     NOT_EMPTY,
+    AnyOf,
     StrictModel,
     Text,
     unsupported,
@@ -77,29 +78,15 @@ async def similarity(body: SimilarityRequest, request: InferenceRequest) -> Resp
     return responses.json(result.value)
 
 
-@router.post("/rerank", responses=openapi_responses.documented(list[Rank]))
-async def rerank(body: RerankRequest, request: InferenceRequest) -> Response:
-    """The texts ranked by their cosine with the query, best first."""
-    truncate = request.truncates(body.truncate)
-    result, order = await _ranked(request, body, body.texts, "texts", truncate=truncate)
-    return responses.json(
-        [
-            {
-                "index": index,
-                **({"text": body.texts[index]} if body.return_text else {}),
-                "score": result.value[index],
-            }
-            for index in order
-        ]
-    )
-
-
 COHERES_TOKENS = 4096
 """Cohere's default of max_tokens_per_doc, which some of its clients always send."""
 
 
 class Document(StrictModel):
+    """Its other fields are given back with it."""
+
     model_config = IGNORE_UNKNOWN
+    given_back: ClassVar[bool] = True
 
     text: Text
 
@@ -157,8 +144,9 @@ class DocumentsRequest(StrictModel):
 class Ranked(BaseModel):
     index: int = Field(description="Position of the document in the request.")
     relevance_score: float = Field(description="The cosine, from -1 to 1.")
-    document: dict[str, str] = Field(
-        default_factory=dict, description='Its {"text"}, if documents are returned.'
+    document: dict[str, Any] = Field(
+        default_factory=dict,
+        description='If documents are returned: the object that was sent, or {"text"}.',
     )
 
 
@@ -168,6 +156,42 @@ class Reranked(BaseModel):
     results: list[Ranked] = Field(description="Best first.")
     usage: dict[str, int] = Field(description="Jina's: total_tokens.")
     meta: dict[str, Any] = Field(description="Cohere's: api_version and billed_units.")
+
+
+def _shape(value: object) -> str | None:
+    if not isinstance(value, dict):
+        return None
+    return "<documents>" if "documents" in value and "texts" not in value else "<texts>"
+
+
+AnyRerankRequest = Annotated[
+    Annotated[RerankRequest, Tag("<texts>")] | Annotated[DocumentsRequest, Tag("<documents>")],
+    Discriminator(
+        _shape,
+        custom_error_type="object_type",
+        custom_error_message="must be an object with query and texts, or with query and documents",
+    ),
+    AnyOf(),
+]
+
+
+@router.post("/rerank", responses=openapi_responses.documented(list[Rank] | Reranked))
+async def rerank(body: AnyRerankRequest, request: InferenceRequest) -> Response:
+    """The texts ranked by their cosine with the query, best first; with `documents` as /v1/rerank."""
+    if isinstance(body, DocumentsRequest):
+        return await _rerank_documents(body, request, version="1")
+    truncate = request.truncates(body.truncate)
+    result, order = await _ranked(request, body, body.texts, "texts", truncate=truncate)
+    return responses.json(
+        [
+            {
+                "index": index,
+                **({"text": body.texts[index]} if body.return_text else {}),
+                "score": result.value[index],
+            }
+            for index in order
+        ]
+    )
 
 
 @rerank_router.post("/v1/rerank", responses=openapi_responses.documented(Reranked))
@@ -190,14 +214,14 @@ async def _rerank_documents(
     result, order = await _ranked(
         request, body, texts, "documents", truncate=truncate, mean=not truncate
     )
-    with_text = version == "1" if body.return_documents is None else body.return_documents
+    returned = version == "1" if body.return_documents is None else body.return_documents
     results = [
         {
             "index": index,
             "relevance_score": result.value[index],
-            **({"document": {"text": texts[index]}} if with_text else {}),
+            **({"document": _given_back(body.documents[index], index)} if returned else {}),
         }
-        for index in order[: body.top_n]
+        for index in order[: body.top_n].tolist()
     ]
     return responses.json(
         {
@@ -207,6 +231,14 @@ async def _rerank_documents(
             "usage": {"total_tokens": result.tokens},
             "meta": {"api_version": {"version": version}, "billed_units": {"search_units": 1}},
         }
+    )
+
+
+def _given_back(document: str | Document, index: int) -> dict[str, Any]:
+    if isinstance(document, str):
+        return {"text": document}
+    return responses.repeatable(
+        {"text": document.text, **(document.model_extra or {})}, f"documents[{index}]"
     )
 
 
