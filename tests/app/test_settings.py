@@ -72,7 +72,7 @@ def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) ->
         ("shutdown_timeout", "1e300", "less than or equal to 86400"),
         ("hang_timeout", "0.2", "greater than or equal to 2"),
         ("log_format", "xml", "'text' or 'json'"),
-        ("log_level", "debug", "'info', 'warning' or 'error'"),
+        ("log_level", "loud", "'info', 'warning' or 'error'"),
         ("aliases", "ms-san-embed", "alias=model"),
         ("aliases", "a=", "alias=model"),
         ("aliases", "a=b, c=d, a=e", "the alias a is there twice"),
