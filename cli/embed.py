@@ -178,7 +178,7 @@ def _embed(model: Model, chunk: Sequence[Row], texts: Texts, choice: Choice) -> 
     except BadInput as error:
         if error.code != "input_too_long":
             raise
-        said = str(error).replace("set truncate to true", "set --truncate or --on-error skip")
+        said = str(error).replace("set truncate=True", "set --truncate or --on-error skip")
         raise CommandError(said) from None
     return vectors
 

@@ -68,9 +68,9 @@ def missing_extra(error: ModuleNotFoundError, *arguments: str) -> str | None:
     """What to install for a command and its arguments, if the module is one of an extra's; else None."""
     module = (error.name or "").partition(".")[0]
     if module in TRAIN_EXTRA:
-        return f"heedful {arguments[0]} needs the training extra: make dev, or pip install 'heedful[train]'"
+        return f"heedful: {arguments[0]} needs the training extra: make dev, or pip install 'heedful[train]'"
     if module in OTHER_EXTRAS:
         on_ray = any(one.partition("=")[0] == "--ray" for one in arguments)
         extra = "ray" if module == "pyarrow" and on_ray else OTHER_EXTRAS[module]
-        return f"this needs the extra {extra}: make dev, or pip install 'heedful[{extra}]'"
+        return f"heedful: this needs the extra {extra}: make dev, or pip install 'heedful[{extra}]'"
     return None

@@ -9,18 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from heedful.library import catalogue
 from heedful.runtime.bundles import shipped
-from heedful.runtime.bundles.bundle import read_card
-from heedful.runtime.bundles.card import CARD, Card
-
-SUBJECTS = {
-    "r8": "topic of a news story",
-    "sentiment": "sentiment of everyday texts",
-    "sst2": "sentiment of film reviews",
-    "sst5": "sentiment of film reviews",
-    "trec": "what a question wants to know",
-}
-"""What the labels of the shipped classifiers say, by task."""
 
 
 def command(
@@ -38,14 +28,12 @@ def command(
 
     Example: heedful list
     """
-    rows = _encoders() if encoders else _bundles([models] if models else shipped.places())
+    rows = _encoders() if encoders else catalogue.bundles(models)
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
     if not rows:
-        typer.echo(
-            "no bundles: pull one (`heedful pull OWNER/NAME`), or name their folder with --models"
-        )
+        typer.echo(f"no bundles: {shipped.REMEDY}")
         return
     table = Table(box=None)
     *headings, last = rows[0]
@@ -58,35 +46,6 @@ def command(
         )
         table.add_row(*cells, Text(end, no_wrap=True, overflow="ellipsis"))
     Console().print(table)
-
-
-def _bundles(places: list[Path]) -> list[dict[str, Any]]:
-    """A row for each bundle; where two have the same name, of the one that is loaded."""
-    cards: dict[str, tuple[Path, Card]] = {}
-    for place in places:
-        for file in sorted(place.glob(f"*/{CARD}")):
-            cards.setdefault(file.parent.name, (file.parent, read_card(file.parent)))
-    return [
-        {
-            "name": name,
-            "kind": card.kind,
-            "size": f"{sum(file.stat().st_size for file in folder.iterdir()) / 1e6:.0f} MB",
-            "licence": card.licence,
-            "use": use(card),
-        }
-        for name, (folder, card) in cards.items()
-    ]
-
-
-def use(card: Card) -> str:
-    """What the model does, in one line."""
-    if card.kind == "classification":
-        return f"{SUBJECTS.get(card.task, 'one of')}: {', '.join(card.labels)}"
-    return {
-        "embedding": f"search and similarity: vectors of {card.dimension} values",
-        "nli": "whether one text follows from another",
-        "relatedness": "how related two texts are, 1 to 5",
-    }[card.kind]
 
 
 def _encoders() -> list[dict[str, Any]]:

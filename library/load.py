@@ -107,6 +107,5 @@ def bundle_folder(model: str | Path, models: str | Path | None = None) -> Path:
     known = sorted({card.parent.name for place in places for card in place.glob(f"*/{CARD}")})
     raise StartupError(
         f"there is no bundle {str(model)!r} in {', '.join(map(str, places))}; "
-        f"known are {', '.join(known) or 'none'}: name one of them, its folder, or hf://owner/name, "
-        "or install the package heedful-bundles"
+        f"known are {', '.join(known) or 'none'}: name one of them, its folder, or hf://owner/name, or {shipped.REMEDY}"
     )

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
+from typing import Any, Literal, NamedTuple, Self, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from heedful.library.inputs import (
     pair_inputs,
     text_inputs,
 )
+from heedful.library.precision import Precision, as_precision, check_precision
 from heedful.library.processes import Processes
 from heedful.runtime.answers import Result, chosen, unit_rows
 from heedful.runtime.bundles.bundle import read_card
@@ -115,11 +116,12 @@ class Model:
         truncate_dim: int | None = None,
         truncate: bool = True,
         prompt: str | None = None,
+        precision: Precision = "float32",
         convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
         paths: Sequence[str] | None = None,
-    ) -> Floats:
-        """Vectors (N, D), or (D,) for one string.
+    ) -> npt.NDArray[Any]:
+        """Vectors (N, D), or (D,) for one string; with `precision` in fewer bits (`library.precision.as_precision`).
 
         The keywords but `truncate` and `paths` are sentence-transformers', which has more (docs/library.md).
         `batch_size` is the most texts in a batch, by default as many as the service takes. Vectors are cut
@@ -129,6 +131,7 @@ class Model:
         """
         if convert_to_tensor or not convert_to_numpy:
             raise BadInput("convert_to_tensor: use torch.from_numpy(model.encode(..))")
+        check_precision(precision)
         width = self.card.dimension
         if truncate_dim is not None:
             if not is_count(truncate_dim) or truncate_dim > width:
@@ -148,8 +151,8 @@ class Model:
         if prompt:
             inputs.check_texts()  # with the prompt before it, a blank one would pass
             inputs = replace(inputs, items=[f"{prompt}{text}" for text in inputs.items])
-        vectors: Floats = self._ask(question, inputs, none, show_progress_bar)
-        return cast(Floats, vectors[0]) if isinstance(sentences, str) else vectors
+        vectors = as_precision(self._ask(question, inputs, none, show_progress_bar), precision)
+        return cast(npt.NDArray[Any], vectors[0]) if isinstance(sentences, str) else vectors
 
     def similarity(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
         """Cosines (N, M) of vectors (N, D) with vectors (M, D). A vector's with itself is 1.
@@ -232,18 +235,45 @@ class Model:
                 found[row] = FittingLabels(next(iter(ranked)), ranked, float(scores[-1]))
         return found
 
+    @overload
     def nli(
         self,
         pairs: Pairs,
+        hypothesis: None = ...,
+        *,
+        batch_size: int | None = ...,
+        show_progress_bar: bool | None = ...,
+        truncate: bool = ...,
+    ) -> list[dict[str, float]]: ...
+
+    @overload
+    def nli(
+        self,
+        pairs: str,
+        hypothesis: str,
+        *,
+        batch_size: int | None = ...,
+        show_progress_bar: bool | None = ...,
+        truncate: bool = ...,
+    ) -> dict[str, float]: ...
+
+    def nli(
+        self,
+        pairs: Pairs | str,
+        hypothesis: str | None = None,
         *,
         batch_size: int | None = None,
         show_progress_bar: bool | None = False,
         truncate: bool = True,
-    ) -> list[dict[str, float]]:
+    ) -> list[dict[str, float]] | dict[str, float]:
         """The probabilities of entailment, neutral and contradiction for each (premise, hypothesis).
 
-        A pair may also be a dictionary of `premise` and `hypothesis`, as in the service.
+        A pair may also be a dictionary of `premise` and `hypothesis`, as in the service. For one pair `nli(premise,
+        hypothesis)` gives its dictionary.
         """
+        if hypothesis is not None:
+            one = [(cast(str, pairs), hypothesis)]
+            return self.nli(one, batch_size=batch_size, truncate=truncate)[0]
         question = Question("nli", "classify", {"truncate": truncate}, batch_size)
         inputs = pair_inputs(pairs, ("premise", "hypothesis"))
         scores = self._ask(question, inputs, np.empty((0, len(self.labels))), show_progress_bar)
@@ -289,16 +319,17 @@ class Model:
         options: ExplainOptions | None = None,
         *,
         truncate: bool = False,
+        **choices: Any,
     ) -> Explanation:
         """What the model attends to in a text, or in a text and the `second` one of a pair.
 
-        A notebook draws it. `options` switch priors off and ask for more (docs/explain.md). A text that is
-        longer than is explained with these options raises BadInput. With `truncate` it is cut instead: then
-        the answer may be another one than `predict`'s, which reads more.
+        A notebook draws it. `options`, or their fields as keywords such as `evidence=True`, switch priors off and ask
+        for more (docs/explain.md). A text that is longer than is explained with these options raises BadInput. With
+        `truncate` it is cut instead: then the answer may be another one than `predict`'s, which reads more.
         """
-        options = ExplainOptions() if options is None else options
+        options = ExplainOptions(**choices) if options is None else options
         if not isinstance(options, ExplainOptions):
-            reason = f"options is {type(options).__name__}: give ExplainOptions(evidence=True)"
+            reason = f"options is {type(options).__name__}: leave it out, and give evidence=True"
             raise BadInput(reason, param="options")
         task: Task = "explain"
         inputs = text_inputs([text], "text")
@@ -348,7 +379,14 @@ class Model:
         """The request's result. Raises Unavailable once the model is closed."""
         if self._is_closed:
             raise Unavailable("the model is closed: load it again")
-        return run_now(request.steps, self._threads, max_items=batch_size)
+        try:
+            return run_now(request.steps, self._threads, max_items=batch_size)
+        except BadInput as error:
+            if error.code != "input_too_long":
+                raise
+            # It is spelled as in JSON.
+            said = str(error).replace("truncate to true", "truncate=True")
+            raise BadInput(said, param=error.param, code=error.code) from None
 
     def _choose(self, task: Task) -> LoadedModel:
         """The model. Raises WrongTask, which names the bundles in its folder that do the task."""

@@ -13,12 +13,12 @@ import typer
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from heedful.cli.explain import explained
 from heedful.cli.options import DATA, Data, Results
 from heedful.files.atomic import write_file
 from heedful.library.explain_page import Answer
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.explain.run import ExplainOptions
+from heedful.runtime.explain.serialize import explanation
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
 from heedful.training import tasks
@@ -60,7 +60,10 @@ class Context:
     results: Path
 
     async def explain(self, text: str) -> Answer:
-        return await explained(self.service, [text], ExplainOptions(), model=self.card.name)
+        request = self.service.bind("explain", self.card.name)
+        inputs = Inputs.from_texts([text], "the text")
+        result = await self.service.answer(request.explain(inputs, ExplainOptions()))
+        return explanation(result.card, *result.value)
 
     async def explain_all(self, texts: tuple[str, ...]) -> list[Answer]:
         return [await self.explain(text) for text in texts]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import CARD
-from heedful.runtime.bundles.shipped import parser_of
+from heedful.runtime.bundles.shipped import REMEDY, parser_of
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.device import Resolved
 from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError, StartupError
@@ -61,7 +61,7 @@ class BundleLoader:
         folders = self._bundles()
         if not folders and not self._folder.is_dir():
             raise StartupError(
-                f"there is no folder {self._folder}: name the one that holds the bundles"
+                f"there is no folder {self._folder} with bundles: name another one, or {REMEDY}"
             )
         if not folders:
             raise StartupError(

@@ -9,6 +9,11 @@ GROUP = "heedful.bundles"
 HERE = Path("bundles")
 VARIABLE = "HEEDFUL_MODELS"
 PARSER = "parser"
+REMEDY = (
+    "install heedful-bundles, which is on no index: `make wheels` in a checkout builds it, "
+    "then `pip install dist/heedful_bundles-*.whl`"
+)
+"""Where no bundle is found."""
 
 
 def installed() -> list[Path]:

@@ -191,7 +191,7 @@ def test_parquet_without_pyarrow_is_refused_before_the_models_are_loaded(
     with pytest.raises(ModuleNotFoundError) as caught:
         embed_file(Source(source), Path(out), Place(tmp_path), Choice(), console=Console())
     assert missing_extra(caught.value, "embed") == (
-        "this needs the extra parquet: make dev, or pip install 'heedful[parquet]'"
+        "heedful: this needs the extra parquet: make dev, or pip install 'heedful[parquet]'"
     )
     for arguments in (
         ("embed", "--ray=local"),
@@ -199,7 +199,7 @@ def test_parquet_without_pyarrow_is_refused_before_the_models_are_loaded(
         ("predict", "--ray=auto"),
     ):
         said = missing_extra(caught.value, *arguments)
-        assert said == "this needs the extra ray: make dev, or pip install 'heedful[ray]'"
+        assert said == "heedful: this needs the extra ray: make dev, or pip install 'heedful[ray]'"
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 

@@ -144,7 +144,7 @@ def test_a_command_that_needs_the_training_extra_says_so(
     refused = heedful(*arguments, path=serving_install)
     assert refused.returncode == 1
     assert refused.stderr == (
-        f"heedful {arguments[0]} needs the training extra: "
+        f"heedful: {arguments[0]} needs the training extra: "
         "make dev, or pip install 'heedful[train]'\n"
     )
     assert refused.stdout == ""

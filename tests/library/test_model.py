@@ -340,7 +340,7 @@ def test_evidence_gradients_and_curves_are_the_services(model: Model, models: Pa
     assert len(answer["faithfulness"]["sentences"][0]["attended"]) == 1
     assert set(answer["curves"]["sentences"][0]) == {"deleted", "masked"}
     assert json.dumps(answer, default=np.ndarray.tolist)
-    alone = model.explain("kids", options=ExplainOptions(evidence=True)).answer
+    alone = model.explain("kids", evidence=True).answer
     assert alone["evidence"]["sentences"] == [None]
 
 
@@ -356,7 +356,7 @@ def test_evidence_gradients_and_curves_are_the_services(model: Model, models: Pa
 def test_wrong_options_are_named(model: Model, options: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         ExplainOptions(**options)
-    with pytest.raises(BadInput, match=r"options is dict: give ExplainOptions\(evidence=True\)"):
+    with pytest.raises(BadInput, match="options is dict: leave it out, and give"):
         model.explain("kids", options=options)  # type: ignore[arg-type]
 
 
@@ -378,7 +378,7 @@ def test_a_text_is_explained_whole_or_on_request_cut(models: Path) -> None:
         answered = dict(zip(model.labels, model.predict_proba([text])[0], strict=True))
         explained = model.explain(text).answer["prediction"]["scores"]
         assert explained == pytest.approx(answered, abs=1e-5)
-        said = r"has 40 tokens: tiny-long is explained up to 24 with curves.* set truncate to true"
+        said = r"has 40 tokens: tiny-long is explained up to 24 with curves.* set truncate=True"
         with pytest.raises(BadInput, match=said):
             model.explain(text, options=curves)
         cut = model.explain(text, options=curves, truncate=True)
@@ -523,7 +523,7 @@ def test_wrong_uses_are_named(
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         heedful.lode  # type: ignore[attr-defined]  # noqa: B018
     assert heedful.__version__ == version("heedful")
-    assert dir(heedful) == ["__version__", "classify", "load"]
+    assert dir(heedful) == ["__version__", "bundles", "classify", "load"]
 
 
 def test_predictions_of_models_that_abstain_or_give_several_labels(models: Path) -> None:
@@ -575,3 +575,39 @@ def test_labels_need_a_model_that_compares(model: Model) -> None:
         WrongTask, match="tiny-sst2 does not do zero-shot: load tiny-flat, tiny-nli"
     ):
         model.classify(["kids"], ["dog"])
+
+
+def test_bundles_are_listed(models: Path) -> None:
+    rows = {row["name"]: row for row in heedful.bundles(models)}
+    assert set(rows) == {file.parent.name for file in models.glob("*/card.json")}
+    assert rows["tiny-sst2"]["kind"] == "classification"
+    assert "positive" in rows["tiny-sst2"]["use"]
+    with pytest.raises(StartupError, match=r"no bundle 'x' .*install heedful-bundles, .*`make wh"):
+        heedful.load("x", models=models)
+
+
+def test_two_texts_are_a_pair(models: Path) -> None:
+    with heedful.load("tiny-nli", models=models) as model:
+        assert model.nli("bad", "the dog") == model.nli([("bad", "the dog")])[0]
+
+
+def test_vectors_in_fewer_bits(model: Model) -> None:
+    whole = model.encode(TEXTS)
+    found = model.encode(TEXTS, precision="int8")
+    assert found.dtype.name == "int8"
+    assert np.abs(found).max(axis=1).tolist() == [127] * len(TEXTS)
+    cosines = model.similarity(found, found)
+    np.testing.assert_allclose(cosines, model.similarity(whole, whole), atol=0.02)
+    np.testing.assert_array_equal(model.encode(TEXTS[2], precision="int8"), found[2])
+    above = model.encode(TEXTS, precision="uint8")
+    np.testing.assert_array_equal(above, found.astype(int) + 128)
+    # As sentence-transformers' quantize_embeddings (v3, util/quantization.py) writes them.
+    packed = np.packbits(whole > 0).reshape(len(TEXTS), -1)
+    bits = model.encode(TEXTS, precision="ubinary")
+    np.testing.assert_array_equal(bits, packed)
+    binary = model.encode(TEXTS, precision="binary")
+    np.testing.assert_array_equal(binary, (packed - 128).astype(np.int8))
+    assert [bits.dtype.name, binary.dtype.name] == ["uint8", "int8"]
+    assert model.encode([], precision="ubinary").shape == (0, bits.shape[1])
+    with pytest.raises(BadInput, match="precision is 'int4': give one of float32, int8, uint8, b"):
+        model.encode(TEXTS, precision="int4")  # type: ignore[arg-type]

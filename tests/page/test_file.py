@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from heedful.cli.explain import Question, write
-from heedful.runtime.service import Options
+from heedful.cli.explain import command
 from tests.page.accessible import accessible
 
 KIDS = "Two kids at a ballgame wash their hands"
@@ -15,8 +14,7 @@ KIDS = "Two kids at a ballgame wash their hands"
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("written") / "pair.html"
-    options = Options(Path("bundles"))
-    write(Question(KIDS, "The children are asleep at home", "ms-san-nli"), file, options)
+    command(KIDS, "The children are asleep at home", "ms-san-nli", to=file, models=Path("bundles"))
     return file
 
 
