@@ -105,7 +105,8 @@ def bundle_folder(model: str | Path, models: str | Path | None = None) -> Path:
         if (place / model / CARD).is_file():
             return (place / model).resolve()
     known = sorted({card.parent.name for place in places for card in place.glob(f"*/{CARD}")})
+    remedy = f"known are {', '.join(known)}: name one of them" if known else shipped.REMEDY
     raise StartupError(
-        f"there is no bundle {str(model)!r} in {', '.join(map(str, places))}; "
-        f"known are {', '.join(known) or 'none'}: name one of them, its folder, or hf://owner/name, or {shipped.REMEDY}"
+        f"there is no bundle {str(model)!r} in {', '.join(map(str, places))}; {remedy}, or name a bundle's folder, "
+        "or hf://owner/name"
     )

@@ -184,6 +184,17 @@ def test_both_wheels_are_all_that_an_empty_folder_needs(with_bundles: Path, tmp_
         "print(json.dumps(vectors.tolist()))\n"
     )
     loaded = json.loads(run(with_bundles, script, cwd=folder))
+    messy = tmp_path / "messy.csv"
+    messy.write_bytes(
+        b'\xef\xbb\xbfid;Message\r\n1;"I love it; thanks"\r\n2;\r\n\r\n3;"never ""again"""\r\n'
+    )
+    heedful = with_bundles.with_name("heedful")
+    predict = ("predict", messy, "--model", "ms-san-sentiment", "--text-column", "Message")
+    assert run(heedful, *predict, "--out", "-", cwd=folder).splitlines()[:3] == [
+        "id,Message,predicted,score",
+        "1,I love it; thanks,positive,0.934642",
+        "2,,,",
+    ]
     flags = {"port": "0", "processes": "2"}
     service = Process(tmp_path / "log", flags, {}, [with_bundles.with_name("heedful")], folder)
     try:

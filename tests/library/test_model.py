@@ -583,7 +583,7 @@ def test_bundles_are_listed(models: Path) -> None:
     assert rows["tiny-sst2"]["kind"] == "classification"
     assert "positive" in rows["tiny-sst2"]["use"]
     with pytest.raises(StartupError, match=r"no bundle 'x' .*install heedful-bundles, .*`make wh"):
-        heedful.load("x", models=models)
+        heedful.load("x", models=models / "tiny-sst2")
 
 
 def test_two_texts_are_a_pair(models: Path) -> None:
