@@ -292,21 +292,9 @@ def call_operators(model: onnx.ModelProto) -> None:
     Steps that nothing reads any more stay.
     """
     graph = _Graph(model)
-    matches = (
-        graph.rescale,
-        graph.blend,
-        graph.word_vectors,
-        graph.token_softmax,
-        graph.weighted_sum,
-        graph.token_maximum,
-        graph.directional_attention,
-        graph.guided_weights,
-        graph.mix_values,
-        graph.tree_distance,
-    )
     nodes = []
     for node in model.graph.node:
-        inputs = next((found for match in matches if (found := match(node))), None)
+        inputs = graph.operator(node)
         nodes.append(call(*inputs, list(node.output)) if inputs else node)
     model.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
     called = {node.op_type for node in nodes if node.domain == DOMAIN}
@@ -330,6 +318,55 @@ def definitions(rounds: int) -> Iterator[onnx.FunctionProto]:
 
 Found = tuple[str, list[str]] | None
 """The operator that computes what a node computes, and its inputs."""
+Pattern = str | tuple["Pattern", ...]
+"""A value by its name, `_` for any; or the operator that computes it, with patterns of its first inputs.
+
+Before the operator may stand `name=`, after it its axis. The inputs of an Add may be exchanged.
+"""
+
+
+def _heads(value: str) -> Pattern:
+    """What was split into heads."""
+    return ("Transpose", ("Reshape", value))
+
+
+def _block(table: str) -> Pattern:
+    """One number for each block of a word, in float32."""
+    return ("Unsqueeze", ("Cast", ("Gather", table, "ids")))
+
+
+_CODES = ("Concat", ("Unsqueeze", ("Mod", ("Cast", ("Gather", "rows", "ids")))))
+_WORDS = (
+    "Add",
+    ("Mul", ("Reshape", ("Cast", ("Reshape", _CODES))), _block("steps")),
+    _block("least"),
+)
+_RESCALED = ("Add", ("Mul", (f"x={PRODUCT}",), "scales"), "bias")
+_GUIDED = ("Sub", ("Div", ("MatMul", _heads("queries"), _heads("keys")), "divisor"), "penalty")
+_WEIGHTS = ("weights=Softmax -1", ("Where", "hidden", "_", _GUIDED))
+_MIXED = ("Reshape", ("MatMul", _WEIGHTS, _heads("values")))
+PATTERNS: tuple[tuple[str, Pattern, str], ...] = (
+    ("Rescale", _RESCALED, "x scales bias"),
+    ("RescaleRelu", ("Relu", _RESCALED), "x scales bias"),
+    ("RescaleElu", ("Elu", _RESCALED), "x scales bias"),
+    (
+        "Blend",
+        ("Add", ("Mul", ("share=Sigmoid",), "a"), ("Mul", ("Sub", "_", "share"), "b")),
+        "share a b",
+    ),
+    ("WordVectors", ("Reshape", _WORDS), "rows steps least ids"),
+    ("TokenSoftmax", ("Softmax 1", ("Where", "hidden", "_", "scores")), "scores hidden"),
+    (
+        "WeightedSum",
+        ("ReduceSum", ("Mul", ("weights=Softmax 1", ("Where", "_", "_", "scores")), "values")),
+        "weights values",
+    ),
+    ("TokenMaximum", ("ReduceMax", ("Where", "hidden", "_", "values")), "values hidden"),
+    ("GuidedWeights", _WEIGHTS, "queries keys penalty hidden divisor"),
+    ("MixValues", ("Reshape", ("Transpose", _MIXED)), "weights values"),
+)
+"""Operator, the steps that it stands for, and its inputs among the names of these."""
+_DISTANCE = ("Sub", "_", ("Mul", ("MatMul", ("Reshape", "above"))))
 
 
 class _Graph:
@@ -342,80 +379,47 @@ class _Graph:
         self.rounds = 0
         """Rounds of pointer doubling of the tree's distances, once they were found."""
 
-    def rescale(self, node: onnx.NodeProto) -> Found:
-        """A product's scales, its bias, and ReLU or ELU of them."""
-        name = {"Add": "Rescale", "Relu": "RescaleRelu", "Elu": "RescaleElu"}.get(node.op_type)
-        if name is None:
-            return None
-        add = node if name == "Rescale" else self._made(node.input[0], "Add")
-        if add is None:
-            return None
-        for value, bias in (add.input, reversed(add.input)):
-            scaled = self._made(value, "Mul")
-            if scaled and bias in self.vectors and self._made(scaled.input[0], PRODUCT):
-                return name, [*scaled.input, bias]
-        return None
+    def operator(self, node: onnx.NodeProto) -> Found:
+        for name, pattern, inputs in PATTERNS:
+            values: dict[str, str] = {}
+            if self._match(node.output[0], pattern, values) and self._holds(name, values):
+                return name, [values[one] for one in inputs.split()]
+        return self._directional_attention(node) or self._tree_distance(node)
 
-    def blend(self, node: onnx.NodeProto) -> Found:
-        """f a + (1 - f) b."""
-        if node.op_type != "Add":
-            return None
-        first, second = (self._made(value, "Mul") for value in node.input)
-        if first is None or second is None:
-            return None
-        rest = self._made(second.input[0], "Sub")
-        if (
-            rest is None
-            or rest.input[1] != first.input[0]
-            or not self._made(rest.input[1], "Sigmoid")
-        ):
-            return None
-        return "Blend", [*first.input, second.input[1]]
+    def _match(self, value: str, pattern: Pattern, values: dict[str, str]) -> bool:
+        """Whether the value is computed as the pattern says; `values` get the names in it."""
+        if isinstance(pattern, str):
+            return pattern == "_" or values.setdefault(pattern, value) == value
+        kind, *inputs = pattern
+        assert isinstance(kind, str)
+        name, _, operator = kind.rpartition("=")
+        operator, _, axis = operator.partition(" ")
+        node = self.producers.get(value)
+        if node is None or node.op_type != operator or (axis and _axis(node) != int(axis)):
+            return False
+        if name and values.setdefault(name, value) != value:
+            return False
+        orders = [list(node.input)]
+        if operator == "Add":
+            orders.append(orders[0][::-1])
+        for order in orders:
+            attempt = dict(values)
+            if all(self._match(*pair, attempt) for pair in zip(order, inputs, strict=False)):
+                values.update(attempt)
+                return True
+        return False
 
-    def word_vectors(self, node: onnx.NodeProto) -> Found:
-        """A table in 4 bits."""
-        block = ("Unsqueeze", 0), ("Cast", 0), ("Gather", 0)
-        codes = ("Reshape", 0), ("Cast", 0), ("Reshape", 0), ("Concat", 0), ("Unsqueeze", 0)
-        value = node.output[0]
-        paths = (
-            self._path(
-                value, ("Reshape", 0), ("Add", 0), ("Mul", 0), *codes, ("Mod", 0), *block[1:]
-            ),
-            self._path(value, ("Reshape", 0), ("Add", 0), ("Mul", 1), *block),
-            self._path(value, ("Reshape", 0), ("Add", 1), *block),
-        )
-        lookups = [path[-1] for path in paths if path]
-        if len(lookups) < len(paths):
-            return None
-        tables, ids = zip(*(lookup.input for lookup in lookups), strict=True)
-        return ("WordVectors", [*tables, ids[0]]) if len(set(ids)) == 1 else None
+    def _holds(self, name: str, values: dict[str, str]) -> bool:
+        """What a pattern does not say: a bias is a vector, and the kernel weighs each feature by its own score."""
+        if name.startswith("Rescale"):
+            return values["bias"] in self.vectors
+        if name == "WeightedSum":
+            biased = self.producers.get(values["scores"])
+            one_score = biased and biased.op_type == "Add" and self.numbers & set(biased.input)
+            return not one_score
+        return True
 
-    def token_softmax(self, node: onnx.NodeProto) -> Found:
-        if node.op_type != "Softmax" or _attribute(node, "axis") != 1:
-            return None
-        shown = self._made(node.input[0], "Where")
-        return ("TokenSoftmax", [shown.input[2], shown.input[0]]) if shown else None
-
-    def weighted_sum(self, node: onnx.NodeProto) -> Found:
-        weighted = self._made(node.input[0], "Mul") if node.op_type == "ReduceSum" else None
-        if weighted is None:
-            return None
-        softmax = self._made(weighted.input[0], "Softmax")
-        found = self.token_softmax(softmax) if softmax else None
-        if found is None or self._one_score(found[1][0]):
-            return None
-        return "WeightedSum", list(weighted.input)
-
-    def _one_score(self, value: str) -> bool:
-        """Whether a token's features share the score: the kernel weighs each by its own (`models.pooling`)."""
-        biased = self._made(value, "Add")
-        return biased is not None and not self.numbers.isdisjoint(biased.input)
-
-    def token_maximum(self, node: onnx.NodeProto) -> Found:
-        shown = self._made(node.input[0], "Where") if node.op_type == "ReduceMax" else None
-        return ("TokenMaximum", [shown.input[2], shown.input[0]]) if shown else None
-
-    def directional_attention(self, node: onnx.NodeProto) -> Found:
+    def _directional_attention(self, node: onnx.NodeProto) -> Found:
         if node.op_type != "Scan":
             return None
         body = next(one.g for one in node.attribute if one.name == "body")
@@ -426,64 +430,20 @@ class _Graph:
         (values,) = set(weigh.input) - {power.output[0]}
         return "DirectionalAttention", [*node.input, keys, values, scale.input[1]]
 
-    def guided_weights(self, node: onnx.NodeProto) -> Found:
-        if node.op_type != "Softmax" or _attribute(node, "axis") != -1:
-            return None
-        path = self._path(node.input[0], ("Where", 2), ("Sub", 0), ("Div", 0), ("MatMul", 0))
-        if path is None:
-            return None
-        shown, guided, divided, product = path
-        queries, keys = (self._heads(value) for value in product.input)
-        if queries is None or keys is None:
-            return None
-        inputs = [queries, keys, guided.input[1], shown.input[0], divided.input[1]]
-        return "GuidedWeights", inputs
-
-    def mix_values(self, node: onnx.NodeProto) -> Found:
-        path = self._path(
-            node.output[0], ("Reshape", 0), ("Transpose", 0), ("Reshape", 0), ("MatMul", 0)
-        )
-        weights = self._made(path[-1].input[0], "Softmax") if path else None
-        if path is None or weights is None or self.guided_weights(weights) is None:
-            return None
-        values = self._heads(path[-1].input[1])
-        return ("MixValues", [weights.output[0], values]) if values else None
-
-    def tree_distance(self, node: onnx.NodeProto) -> Found:
+    def _tree_distance(self, node: onnx.NodeProto) -> Found:
         """Sizes of two sets of ancestors, less twice what they share."""
-        path = self._path(node.output[0], ("Sub", 1), ("Mul", 0), ("MatMul", 0), ("Reshape", 0))
-        if path is None:
+        values: dict[str, str] = {}
+        if not self._match(node.output[0], _DISTANCE, values):
             return None
-        rounds, value = 0, path[-1].input[0]
-        while largest := self._made(value, "Max"):
-            rounds, value = rounds + 1, largest.input[0]
+        rounds, above = 0, self.producers.get(values["above"])
+        while above is not None and above.op_type == "Max":
+            rounds, above = rounds + 1, self.producers.get(above.input[0])
         if not rounds:
             return None
         self.rounds = rounds
         return "TreeDistance", ["heads"]
 
-    def _made(self, value: str, kind: str) -> onnx.NodeProto | None:
-        """The node that computes the value, if it is of this kind."""
-        node = self.producers.get(value)
-        return node if node is not None and node.op_type == kind else None
 
-    def _path(self, value: str, *steps: tuple[str, int]) -> list[onnx.NodeProto] | None:
-        """The nodes that compute the value, back through the input with that number of each."""
-        found = []
-        for kind, index in steps:
-            node = self._made(value, kind)
-            if node is None:
-                return None
-            found.append(node)
-            value = node.input[index]
-        return found
-
-    def _heads(self, value: str) -> str | None:
-        """What was split into heads."""
-        path = self._path(value, ("Transpose", 0), ("Reshape", 0))
-        return path[-1].input[0] if path else None
-
-
-def _attribute(node: onnx.NodeProto, name: str) -> int:
-    number: int = next(one.i for one in node.attribute if one.name == name)
+def _axis(node: onnx.NodeProto) -> int:
+    number: int = next(one.i for one in node.attribute if one.name == "axis")
     return number
