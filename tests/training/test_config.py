@@ -3,7 +3,6 @@ from typing import Any
 
 import pytest
 
-from heedful.models.registry import build
 from heedful.training import config, tasks
 from heedful.training.errors import ConfigError
 
@@ -136,9 +135,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=str)
-def test_every_published_configuration_names_tasks_and_builds_its_encoder(file: Path) -> None:
+def test_every_published_configuration_can_be_read_and_names_tasks(file: Path) -> None:
     run = config.read(file)
-    if run.encoder.name != config.CROSS_ENCODER:
-        build(run.encoder.name, run.encoder_keywords())
     labels = {tasks.get(name).labels for name in (run.task, *run.extra_dev_tasks)}
     assert len(labels) == 1

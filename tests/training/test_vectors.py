@@ -44,32 +44,43 @@ def test_damaged_files_of_wordbridge_are_named(data: Path, tmp_path: Path) -> No
             vectors.source("wordbridge", tmp_path)
 
 
-def test_glove_keeps_the_first_of_two_cases(tmp_path: Path) -> None:
-    file = tmp_path / "glove.txt"
-    file.write_text("the 1 2\nThe 3 4\ncat 5 6\n")
+@pytest.mark.parametrize(
+    ("name", "content", "words", "vectors_of"),
+    [
+        ("glove.txt", b"the 1 2\nThe 3 4\ncat 5 6\n", ["the", "cat"], [[1, 2], [5, 6]]),
+        ("wiki.vec", b"2 3\nthe 1 2 3 \ncat 5 6 7 \n", ["the", "cat"], [[1, 2, 3], [5, 6, 7]]),
+        (
+            "glove.txt.gz",
+            gzip.compress(b"the 1 2\n. . . 3 4\nat name@domain.com 5 6\n"),
+            ["the", ". . .", "at name@domain.com"],
+            [[1, 2], [3, 4], [5, 6]],
+        ),
+    ],
+)
+def test_text_files_of_vectors(
+    tmp_path: Path, name: str, content: bytes, words: list[str], vectors_of: list[list[int]]
+) -> None:
+    """GloVe's, of which a cased one lists the commoner form first, word2vec's and fastText's."""
+    file = tmp_path / name
+    file.write_bytes(content)
     table = vectors.source(str(file), tmp_path)
-    found = table.look_up(["the", "cat", "dog"])
-    assert table.has(["the", "cat", "dog"]).tolist() == [True, True, False]
-    np.testing.assert_array_equal(found[:2], [[1, 2], [5, 6]])
+    assert table.has([*words, "dog"]).tolist() == [True] * len(words) + [False]
+    np.testing.assert_array_equal(table.look_up(words), vectors_of)
+    head, size = vectors.head_of_vocabulary(str(file), 2)
+    assert (head[0], len(head), size) == ("the", 2, len(vectors_of[0]))
 
 
-def test_files_of_word2vec_and_fasttext_are_read_too(tmp_path: Path) -> None:
-    file = tmp_path / "wiki.vec"
-    file.write_text("2 3\nthe 1 2 3 \ncat 5 6 7 \n")
-    table = vectors.source(str(file), tmp_path)
-    np.testing.assert_array_equal(table.look_up(["the", "cat"]), [[1, 2, 3], [5, 6, 7]])
-
-
-def test_a_glove_line_of_another_width_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "glove.txt"
-    file.write_text("the 1 2\ncat 5\n")
-    with pytest.raises(DataError, match=r"glove\.txt:2: not 2 values"):
-        vectors.source(str(file), tmp_path)
+def test_an_unknown_source_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataMissing, match="wordbridge"):
+        vectors.source("nowhere.txt", tmp_path)
+    with pytest.raises(DataMissing, match=r"no word vectors .*none"):
+        vectors.head_of_vocabulary(str(tmp_path / "none"), 2)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
+        ("the 1 2\ncat 5\n", r"glove\.txt:2: not 2 values"),
         ("the 1 2\nof 1 x\n", r"glove\.txt:2: .*'x'"),
         ("", "holds no vectors"),
         ("\n", "holds no"),
@@ -85,15 +96,6 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, content: str, said:
         vectors.source(str(file), tmp_path)
     with pytest.raises(DataError, match=said):
         vectors.head_of_vocabulary(str(file), 2)
-
-
-def test_a_gzipped_glove_file_whose_words_hold_blanks(tmp_path: Path) -> None:
-    file = tmp_path / "glove.txt.gz"
-    file.write_bytes(gzip.compress(b"the 1 2\n. . . 3 4\nat name@domain.com 5 6\n"))
-    words = ["the", ". . .", "at name@domain.com"]
-    assert vectors.head_of_vocabulary(str(file), 5) == (words, 2)
-    found = vectors.source(str(file), tmp_path).look_up(words)
-    np.testing.assert_array_equal(found, [[1, 2], [3, 4], [5, 6]])
 
 
 def test_a_bundles_own_vectors() -> None:
@@ -139,19 +141,6 @@ def test_a_bundle_without_words_is_refused(tmp_path: Path) -> None:
         vectors.source(str(tmp_path), Path())
 
 
-def test_the_commonest_words_of_a_glove_file(tmp_path: Path) -> None:
-    file = tmp_path / "glove.txt"
-    file.write_text("The 1 2\ncat 5 6\ndog 7 8\n")
-    assert vectors.head_of_vocabulary(str(file), 2) == (["the", "cat"], 2)
-    with pytest.raises(DataMissing, match=r"no word vectors .*none"):
-        vectors.head_of_vocabulary(str(tmp_path / "none"), 2)
-
-
-def test_an_unknown_source_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataMissing, match="wordbridge"):
-        vectors.source("nowhere.txt", tmp_path)
-
-
 def test_initial_table_scale_and_the_rows_without_a_vector() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(500, 8)).astype(np.float32)
@@ -183,16 +172,12 @@ def test_a_wider_source_keeps_its_principal_components() -> None:
     np.testing.assert_allclose(ratio, np.median(ratio), rtol=1e-2)
 
 
-def test_a_narrower_source_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"words\.dim = 4"):
-        vectors.initial(np.ones((2, 3), np.float32), np.ones(2, bool), dim=4, scale=1, seed=1)
-
-
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
         (np.eye(2, 6), r"words\.dim = 4: only 2 of the words .*: set words\.dim to 6"),
         (np.zeros((2, 4)), r"words\.vectors: every word's vector is zero"),
+        (np.ones((2, 3)), r"words\.dim = 4"),
     ],
 )
 def test_vectors_that_make_no_table_are_refused(rows: np.ndarray, said: str) -> None:
