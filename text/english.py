@@ -58,8 +58,8 @@ BOUND = (
 """A hyphen does not separate these from the next word."""
 
 PARTED = ("and / or", "a lot", "du n no", "gim me", "lem me", "out ta", "wan na")
-ABBREVIATIONS = "approx. attn. blvd. dept. esp. ft. lt. reps. sgt. sr. tel.".split()
-DAYS = "Mon. Tue. Tues. Wed. Thu. Thur. Thurs. Fri. Sat.".split()
+ABBREVIATIONS = "approx. attn. blvd. dept. esp. ft. lt. reps. sgt. sr. tel."
+DAYS = "Mon. Tue. Tues. Wed. Thu. Thur. Thurs. Fri. Sat."
 
 
 def rules(nlp: Language) -> Tokenizer:
@@ -79,7 +79,7 @@ def rules(nlp: Language) -> Tokenizer:
         for case in (str.lower, str.upper, _capital):
             pieces = [{ORTH: piece} for piece in case(parts).split()]
             tokenizer.add_special_case("".join(case(parts).split()), pieces)
-    for word in (*ABBREVIATIONS, *map(_capital, ABBREVIATIONS), *DAYS):
+    for word in f"{ABBREVIATIONS} {ABBREVIATIONS.title()} {DAYS}".split():
         tokenizer.add_special_case(word, [{ORTH: word}])
     return tokenizer
 
