@@ -14,6 +14,7 @@ import typer
 
 from heedful.cli.errors import CommandError
 from heedful.cli.options import URL, BundleParser, Url, parser_for
+from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.self_test import SelfTest
 from heedful.runtime.service import Options, running
 
@@ -35,10 +36,12 @@ def command(
     if not bundles:
         typer.echo(ask(url))
         return
-    beside: dict[str, list[Path]] = {}
+    beside: dict[str | None, list[Path]] = {}
     for folder in bundles:
-        beside.setdefault(parser_for(folder, parser), []).append(folder)
-    tests = [run(folders, pipeline) for pipeline, folders in beside.items()]
+        needed = parser or read_card(folder).needs_parser
+        pipeline = parser_for(folder, parser) if needed else None
+        beside.setdefault(pipeline, []).append(folder)
+    tests = [run(folders, named) for named, folders in beside.items()]
     for found in tests:
         for name, deviation in found.deviations.items():
             said = "no golden vectors" if deviation is None else f"at most {deviation:.1e} away"
@@ -47,7 +50,7 @@ def command(
         raise typer.Exit(1)
 
 
-def run(bundles: Sequence[Path], parser: str) -> SelfTest:
+def run(bundles: Sequence[Path], parser: str | None) -> SelfTest:
     """Run the golden sentences of the bundles in this process.
 
     Raises BundleError if one moved far, CommandError for two folders of one name.

@@ -51,7 +51,7 @@ def pull(repository: str, models: Path, *, version: str | None = None) -> Path:
         check_parser(card, parser)
         pulled = there.rename(there.with_name(card.name))
         files = bundle.read_files(pulled)[1]
-        if parser == there / PARSER:
+        if (pulled / PARSER).is_dir() and parser == there / PARSER:
             (pulled / PARSER).rename(models / PARSER)
         with replace_folder(models / card.name) as new:
             for name, content in {**files, CARD: (pulled / CARD).read_bytes()}.items():
@@ -68,7 +68,9 @@ def pull_to_cache(repository: str) -> Path:
 
 
 def check_parser(card: Card, pipeline: Path) -> None:
-    """Raise BundleError unless the folder holds the parser that the bundle was made with."""
+    """Raise BundleError unless the folder holds the parser that the bundle was made with, or it needs none."""
+    if not card.needs_parser:
+        return
     if not pipeline.is_dir() or fingerprint(pipeline) != card.parser.fingerprint:
         reason = (
             f"was made with the parser {card.parser.name} ({card.parser.fingerprint[:12]}), which "

@@ -6,9 +6,11 @@ from numbers import Integral
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from spacy.tokens import Doc
 
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs, Item
+from heedful.text.parse import Parse
 
 CHUNK = 1024
 """Rows that are read and answered together: sorted by length they make full batches."""
@@ -17,11 +19,13 @@ NO_ROWS = (Mapping, set, frozenset)
 """What might be iterated over, though its keys are no rows, or have no order that answers could be in."""
 
 T = TypeVar("T")
-Pair = tuple[str, str] | Sequence[str] | Mapping[str, str]
+Text = str | Doc
+"""spaCy's documents are read with the tree that they have."""
+Pair = tuple[Text, Text] | Sequence[Text] | Mapping[str, Text]
 Pairs = Iterable[Pair]
 
 
-def text_inputs(texts: Iterable[str], path: str, *, missing_is_blank: bool = False) -> Inputs:
+def text_inputs(texts: Iterable[Text], path: str, *, missing_is_blank: bool = False) -> Inputs:
     """Raises BadInput for what is no text."""
     shape = getattr(texts, "shape", (0,))
     if len(shape) != 1:  # iterating over a table gives its columns' names
@@ -30,7 +34,7 @@ def text_inputs(texts: Iterable[str], path: str, *, missing_is_blank: bool = Fal
     rows = _rows(texts, path, "strings")
     if missing_is_blank:
         rows = ["" if is_missing(text) else text for text in rows]
-    return strings(Inputs.from_texts(rows, path))
+    return strings(Inputs.from_texts(cast(list[Any], rows), path))
 
 
 def pair_inputs(pairs: Pairs, sides: tuple[str, str]) -> Inputs:
@@ -48,7 +52,7 @@ def pair_inputs(pairs: Pairs, sides: tuple[str, str]) -> Inputs:
     return strings(Inputs.from_pairs(checked, sides))
 
 
-def _pair(pair: Pair, path: str, sides: tuple[str, str]) -> tuple[str, str]:
+def _pair(pair: Pair, path: str, sides: tuple[str, str]) -> tuple[Any, Any]:
     """Raises BadInput where it is neither two values in their order nor named by `sides`."""
     if isinstance(pair, Mapping) and set(pair) == set(sides):
         return pair[sides[0]], pair[sides[1]]
@@ -99,12 +103,21 @@ def check_batch_size(batch_size: object) -> None:
 
 
 def strings(inputs: Inputs) -> Inputs:
-    """The inputs with Python's strings, for numpy's too. Raises BadInput for what is no string."""
-    for item, path in zip(inputs.items, inputs.paths, strict=True):
-        if not isinstance(item, str):
+    """The inputs with Python's strings, for numpy's too, and documents as parses. Raises BadInput for others."""
+    items: list[Item] = []
+    for item, path in zip(cast(Sequence[Any], inputs.items), inputs.paths, strict=True):
+        if isinstance(item, Doc):
+            items.append(Parse.of(item) if item.has_annotation("DEP") else item.text)
+        elif isinstance(item, str):
+            items.append(str(item))
+        else:
             kind = "a missing value" if is_missing(item) else type(item).__name__
             raise BadInput(f"{path} is {kind}: give a string", param=path)
-    return replace(inputs, items=list(map(str, inputs.items)))
+    return replace(inputs, items=items)
+
+
+def text_of(item: Item) -> str:
+    return item if isinstance(item, str) else item.text
 
 
 def is_text(text: Item) -> bool:
@@ -119,7 +132,7 @@ def in_chunks(inputs: Inputs) -> Iterator[tuple[list[int], Inputs]]:
     """The rows in chunks of similar length, the longest first, and the numbers of their rows."""
     step = inputs.texts_per_row
     lengths = [
-        sum(len(cast(str, item)) for item in inputs.items[row * step : (row + 1) * step])
+        sum(len(text_of(item)) for item in inputs.items[row * step : (row + 1) * step])
         for row in range(len(inputs))
     ]
     order = list(range(len(inputs)))

@@ -59,7 +59,8 @@ def load(
     again = partial(load_version, **same, threads=threads, processes=processes)
     loaded = LoadedModel(stored, resolved, each)
     try:
-        loaded_parser = Parser.load(pipeline)
+        words = parser is None and not stored.card.needs_parser
+        loaded_parser = Parser.of_words() if words else Parser.load(pipeline)
     except ParserError as error:
         raise StartupError(str(error)) from error
     return Model(folder, loaded, loaded_parser, parallel, workers, again)

@@ -15,12 +15,14 @@ from rich.progress import Progress
 from heedful.library.explanation import Explanation
 from heedful.library.inputs import (
     Pairs,
+    Text,
     check_batch_size,
     in_chunks,
     is_count,
     is_text,
     pair_inputs,
     text_inputs,
+    text_of,
 )
 from heedful.library.precision import Precision, as_precision, check_precision
 from heedful.library.processes import Processes
@@ -108,7 +110,7 @@ class Model:
 
     def encode(
         self,
-        sentences: str | Iterable[str],
+        sentences: Text | Iterable[Text],
         *,
         batch_size: int | None = None,
         show_progress_bar: bool | None = False,
@@ -121,7 +123,9 @@ class Model:
         convert_to_tensor: bool = False,
         paths: Sequence[str] | None = None,
     ) -> npt.NDArray[Any]:
-        """Vectors (N, D), or (D,) for one string; with `precision` in fewer bits (`library.precision.as_precision`).
+        """Vectors (N, D), or (D,) for one string or document of spaCy, whose tree is read.
+
+        With `precision` in fewer bits (`library.precision.as_precision`).
 
         The keywords but `truncate` and `paths` are sentence-transformers', which has more (docs/library.md).
         `batch_size` is the most texts in a batch, by default as many as the service takes. Vectors are cut
@@ -145,14 +149,16 @@ class Model:
         }
         question = Question("embed", "embed", keywords, batch_size)
         none = np.empty((0, width), np.float32)
-        inputs = text_inputs([sentences] if isinstance(sentences, str) else sentences, "sentences")
+        single = isinstance(sentences, Text)
+        rows = cast(Iterable[Text], [sentences] if single else sentences)
+        inputs = text_inputs(rows, "sentences")
         if paths is not None:
             inputs = replace(inputs, paths=paths)
         if prompt:
             inputs.check_texts()  # with the prompt before it, a blank one would pass
-            inputs = replace(inputs, items=[f"{prompt}{text}" for text in inputs.items])
+            inputs = replace(inputs, items=[f"{prompt}{text_of(item)}" for item in inputs.items])
         vectors = as_precision(self._ask(question, inputs, none, show_progress_bar), precision)
-        return cast(npt.NDArray[Any], vectors[0]) if isinstance(sentences, str) else vectors
+        return cast(npt.NDArray[Any], vectors[0]) if single else vectors
 
     def similarity(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
         """Cosines (N, M) of vectors (N, D) with vectors (M, D). A vector's with itself is 1.
@@ -167,7 +173,7 @@ class Model:
 
     def predict_proba(
         self,
-        texts: Iterable[str],
+        texts: Iterable[Text],
         *,
         batch_size: int | None = None,
         show_progress_bar: bool | None = False,
@@ -178,7 +184,7 @@ class Model:
         none = np.empty((0, len(self.labels)))
         return self._ask(question, text_inputs(texts, "texts"), none, show_progress_bar)
 
-    def predict(self, texts: Iterable[str], **keywords: Any) -> npt.NDArray[Any]:
+    def predict(self, texts: Iterable[Text], **keywords: Any) -> npt.NDArray[Any]:
         """The most probable label of each text (N,), None where the model abstains.
 
         Of a model of several labels a text, booleans (N, C): the labels of probability 0.5 and more.
@@ -198,7 +204,7 @@ class Model:
 
     def classify(
         self,
-        texts: Iterable[str],
+        texts: Iterable[Text],
         labels: Sequence[str],
         *,
         hypothesis_template: str = TEMPLATE,
@@ -219,11 +225,12 @@ class Model:
             kinds = f"{self.card.name} is of the kind {self.card.kind}, {nli.card.name} of {nli.card.kind}"
             raise WrongTask(f"{kinds}: ask an embedding model, with an NLI one", param="nli")
         check_batch_size(batch_size)
-        for model in models:
-            check_parser(model.card, self._parser)
+        parser = next((model._parser for model in models if model.card.needs_parser), self._parser)
+        for model in models:  # which read each text once
+            check_parser(model.card, parser)
         names = cast(Sequence[str], text_inputs(labels, "labels").items)
         asked = Labels(names, hypothesis_template, multi_label)
-        zero_shot = ZeroShot([model._inference("zero-shot") for model in models])
+        zero_shot = ZeroShot([Inference(model._choose("zero-shot"), parser) for model in models])
         inputs = text_inputs(texts, "texts")
         inputs.check_texts()
         found: list[Any] = [None] * len(inputs)
@@ -294,7 +301,7 @@ class Model:
         question = Question("relatedness", "relatedness", {"truncate": truncate}, batch_size)
         return self._ask(question, pair_inputs(pairs, ("a", "b")), np.empty(0), show_progress_bar)
 
-    def fits(self, texts: Iterable[str], *, truncate: bool = False) -> npt.NDArray[np.bool_]:
+    def fits(self, texts: Iterable[Text], *, truncate: bool = False) -> npt.NDArray[np.bool_]:
         """Whether each text (N,) can be read: it is not blank and, unless `truncate`, not too long.
 
         A missing value (None, NaN, pandas' NA) cannot.
@@ -302,7 +309,7 @@ class Model:
         inputs = text_inputs(texts, "texts", missing_is_blank=True)
         loaded = self._registry.models[self.card.name]
         limit = self.card.max_tokens
-        jobs = [ParseJob(cast(str, text), limit, tree=False) for text in inputs.items]
+        jobs = [ParseJob(text_of(text), limit, tree=False) for text in inputs.items]
         parses = map(loaded.fit, run_now(parse(self._parser, jobs), self._threads))
         return np.array(
             [
@@ -314,8 +321,8 @@ class Model:
 
     def explain(
         self,
-        text: str,
-        second: str | None = None,
+        text: Text,
+        second: Text | None = None,
         options: ExplainOptions | None = None,
         *,
         truncate: bool = False,

@@ -8,6 +8,7 @@ from typing import Literal
 from heedful.runtime.bundles.card import CARD, Card, ScoreCard
 from heedful.runtime.errors import BundleError, UnknownModel, WrongTask
 from heedful.runtime.loaded_model import LoadedModel
+from heedful.text.kinds import ENGLISH
 from heedful.text.parse import Parser
 
 Task = Literal["embed", "classify", "zero-shot", "nli", "relatedness", "explain"]
@@ -110,11 +111,11 @@ def check_parser(card: Card, parser: Parser) -> None:
 
     The parser is part of the model: another one gives other trees and other answers.
     """
-    if card.parser.fingerprint != parser.fingerprint:
+    words = not card.needs_parser and parser.name == ENGLISH
+    if card.parser.fingerprint != parser.fingerprint and not words:
+        loaded = f"{parser.name} ({parser.fingerprint[:12]})" if parser.fingerprint else "none"
         reason = (
-            f"was made with the parser {card.parser.name} "
-            f"({card.parser.fingerprint[:12]}), but {parser.name} "
-            f"({parser.fingerprint[:12]}) is loaded: set the parser that belongs to it, "
-            "or train and export it again"
+            f"was made with the parser {card.parser.name} ({card.parser.fingerprint[:12]}), "
+            f"but {loaded} is loaded: set the parser that belongs to it, or train and export it again"
         )
         raise BundleError(card.name, CARD, reason)

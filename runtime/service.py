@@ -104,6 +104,12 @@ class Service:
         return self._registry.provider
 
     @property
+    def parser(self) -> Mapping[str, str] | None:
+        """Name and fingerprint of the parser; None where no model needs one."""
+        parser = self._parser
+        return {"name": parser.name, "fingerprint": parser.fingerprint} if parser.trees else None
+
+    @property
     def version(self) -> str:
         """A hash of the loaded models' names and versions."""
         return self._registry.version

@@ -57,29 +57,9 @@ BOUND = (
 )
 """A hyphen does not separate these from the next word."""
 
-PARTED = {
-    "and/or": ("and", "/", "or"),
-    "alot": ("a", "lot"),
-    "dunno": ("du", "n", "no"),
-    "gimme": ("gim", "me"),
-    "lemme": ("lem", "me"),
-    "outta": ("out", "ta"),
-    "wanna": ("wan", "na"),
-}
-ABBREVIATIONS = [
-    "approx.",
-    "attn.",
-    "blvd.",
-    "dept.",
-    "esp.",
-    "ft.",
-    "lt.",
-    "reps.",
-    "sgt.",
-    "sr.",
-    "tel.",
-]
-DAYS = ["Mon.", "Tue.", "Tues.", "Wed.", "Thu.", "Thur.", "Thurs.", "Fri.", "Sat."]
+PARTED = ("and / or", "a lot", "du n no", "gim me", "lem me", "out ta", "wan na")
+ABBREVIATIONS = "approx. attn. blvd. dept. esp. ft. lt. reps. sgt. sr. tel."
+DAYS = "Mon. Tue. Tues. Wed. Thu. Thur. Thurs. Fri. Sat."
 
 
 def rules(nlp: Language) -> Tokenizer:
@@ -95,15 +75,11 @@ def rules(nlp: Language) -> Tokenizer:
     tokenizer.suffix_search = compile_suffix_regex([*SUFFIXES, *defaults.suffixes]).search
     infixes = [*INFIXES, *_infixes(defaults.infixes)]
     tokenizer.infix_finditer = compile_infix_regex(infixes).finditer
-    for word, parts in PARTED.items():
+    for parts in PARTED:
         for case in (str.lower, str.upper, _capital):
-            length = 0
-            pieces = []
-            for part in parts:
-                pieces.append({ORTH: case(word)[length : length + len(part)]})
-                length += len(part)
-            tokenizer.add_special_case(case(word), pieces)
-    for word in (*ABBREVIATIONS, *map(_capital, ABBREVIATIONS), *DAYS):
+            pieces = [{ORTH: piece} for piece in case(parts).split()]
+            tokenizer.add_special_case("".join(case(parts).split()), pieces)
+    for word in f"{ABBREVIATIONS} {ABBREVIATIONS.title()} {DAYS}".split():
         tokenizer.add_special_case(word, [{ORTH: word}])
     return tokenizer
 

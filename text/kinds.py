@@ -14,3 +14,5 @@ HEAD_INPUTS: dict[Kind, tuple[str, ...]] = {
     "embedding": (),
 }
 """Inputs of head.onnx, each a sentence vector (B, D): those of a pair (premise first), or one; no head."""
+ENGLISH = "en_heedful_arcs"
+"""Name of the pipelines whose words are those of `text.english`."""

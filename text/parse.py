@@ -1,7 +1,7 @@
 """Text -> tokens with character offsets and, on request, the dependency tree (spaCy)."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
@@ -14,11 +14,12 @@ from spacy.attrs import DEP, HEAD, NORM
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from heedful.text.arc_parser import ArcParser, Tree  # a pipeline may name it
+from heedful.text.arc_parser import ROOT, ArcParser, Tree, words_of  # a pipeline may name it
 from heedful.text.arrays import Ints
 from heedful.text.batch import Runner, run_in_batches
 from heedful.text.errors import ParserError
 from heedful.text.forks import LockOwner
+from heedful.text.kinds import ENGLISH
 from heedful.text.structure import without
 from heedful.text.tokenize import (
     ATTRIBUTES,
@@ -46,6 +47,14 @@ class Parse:
     spans: Spans | None = None
     """(L,) `starts` and `stops`; None where each token adjoins the one before, or a blank stands between."""
 
+    @classmethod
+    def of(cls, doc: Doc) -> Self:
+        """A document's words and the tree that it has."""
+        starts = [token.idx for token in doc]
+        spans = starts, [start + len(token) for start, token in zip(starts, doc, strict=True)]
+        whole = cls(doc.text, tuple([token.text for token in doc]), *tree_of(doc), False, spans)
+        return whole.without(np.setdiff1d(np.arange(len(doc)), words_of(doc)[0]))
+
     def __len__(self) -> int:
         return len(self.tokens)
 
@@ -63,7 +72,7 @@ class Parse:
     def _spans(self) -> Spans:
         return self.spans or adjoining(self.text, self.tokens)
 
-    def without(self, gone: Sequence[int]) -> Self:
+    def without(self, gone: Sequence[int] | Ints) -> Self:
         """The parse without the tokens at `gone`: what hung under one hangs under its nearest remaining ancestor."""
         kept = np.ones(len(self), bool)
         kept[list(gone)] = False
@@ -101,12 +110,12 @@ class Parser:
             tokenizer = nlp.tokenizer = TextTokenizer(tokenizer, nlp.vocab)
         self.tokenizer: TextTokenizer = tokenizer
         parser = nlp.get_pipe("parser") if nlp.pipe_names == ["parser"] else None
-        self.trees: Runner[Tree]
+        self.trees: Runner[Tree] | None = None
         """Gives each text's tree."""
         if isinstance(parser, ArcParser):
             self.trees = parser
             _only(ATTRIBUTES, nlp.vocab)
-        else:
+        elif nlp.pipe_names:
             self.trees = PipelineTrees(nlp, self.tokenizer)
         self.name = name
         self.fingerprint = fingerprint
@@ -131,17 +140,23 @@ class Parser:
                 nlp.remove_pipe(pipe)
         return cls(nlp, f"{nlp.meta['lang']}_{nlp.meta['name']}", fingerprint(nlp.path))
 
+    @classmethod
+    def of_words(cls) -> Self:
+        """The English words alone, without a pipeline from disk: for models that read no trees."""
+        config = {"nlp": {"tokenizer": {"@tokenizers": NAME}}}
+        return cls(spacy.blank("en", config=config), ENGLISH, "")
+
     def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
         """One Parse per job, in order. A text without a token gives an empty one."""
         texts = [self.tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
-        parsed = [
-            tokens for job, tokens in zip(jobs, texts, strict=True) if job.tree and len(tokens)
-        ]
-        trees = iter(run_in_batches(self.trees, parsed))
-        return [
-            parse_of(job, tokens, next(trees) if job.tree and len(tokens) else None)
-            for job, tokens in zip(jobs, texts, strict=True)
-        ]
+        wanted = self.wanted_trees(jobs, texts)
+        trees = iter(run_in_batches(self.trees, wanted) if self.trees else ())
+        return parses_of(jobs, texts, trees)
+
+    def wanted_trees(self, jobs: Sequence[ParseJob], texts: Sequence[Tokens]) -> list[Tokens]:
+        """The texts that get a tree: none without a parser."""
+        pairs = zip(jobs, texts, strict=True)
+        return [tokens for job, tokens in pairs if job.tree and len(tokens)] if self.trees else []
 
 
 class PipelineTrees(LockOwner):
@@ -161,13 +176,8 @@ class PipelineTrees(LockOwner):
 
     def prepare(self, texts: Sequence[Tokens]) -> list[Tree]:
         """The trees of texts of at least one word each."""
-        trees = []
         with self._lock, self._tokenizer.zone():
-            for doc in self._nlp.pipe(map(self._doc, texts)):
-                steps, names = doc.to_array([HEAD, DEP]).T  # steps to the governor
-                heads = steps.astype(np.int64) + np.arange(len(doc))
-                trees.append((heads, tuple([doc.vocab.strings[name] for name in names.tolist()])))
-        return trees
+            return list(map(tree_of, self._nlp.pipe(map(self._doc, texts))))
 
     def run(self, trees: list[Tree]) -> list[Tree]:
         """They are there: spaCy's parsers are for one thread at a time."""
@@ -186,10 +196,23 @@ class PipelineTrees(LockOwner):
         return doc
 
 
-def parse_of(job: ParseJob, tokens: Tokens, tree: Tree | None) -> Parse:
-    """The parse of a job's tokens; without a tree each token is its own governor."""
-    heads, relations = tree or (np.arange(len(tokens)), ())
-    return Parse(job.text, tokens.forms, heads, relations, tokens.cut, tokens.spans)
+def tree_of(doc: Doc) -> Tree:
+    """The tree of all tokens of a document."""
+    steps, names = doc.to_array([HEAD, DEP]).T  # steps to the governor
+    heads = steps.astype(np.int64) + np.arange(len(doc))
+    return heads, tuple([doc.vocab.strings[name] for name in names.tolist()])
+
+
+def parses_of(
+    jobs: Sequence[ParseJob], texts: Sequence[Tokens], trees: Iterator[Tree]
+) -> list[Parse]:
+    """The parses of jobs' tokens. `trees` are those of `Parser.wanted_trees`; without them each token is a root."""
+    parses = []
+    for job, tokens in zip(jobs, texts, strict=True):
+        flat = np.arange(len(tokens)), (ROOT,) * len(tokens) if job.tree else ()
+        heads, relations = next(trees, flat) if job.tree and len(tokens) else flat
+        parses.append(Parse(job.text, tokens.forms, heads, relations, tokens.cut, tokens.spans))
+    return parses
 
 
 def fingerprint(folder: Path) -> str:

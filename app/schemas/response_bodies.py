@@ -133,7 +133,7 @@ class Info(BaseModel):
     precision: dict[str, Literal["int8", "float32"]] = Field(
         description="How each model's matrix products are computed here."
     )
-    parser: Parser
+    parser: Parser | None = Field(description="null where no model needs one.")
     golden: dict[str, float | None] = Field(
         description="Largest change of a value of each model's golden vectors, at the last look; "
         "null for a bundle without them, which nothing checks on this machine."

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from heedful.text.kinds import NLI_LABELS, Kind
+from heedful.text.kinds import ENGLISH, NLI_LABELS, Kind
 
 FORMAT = 3
 CARD, ENCODER, HEAD = "card.json", "encoder.onnx", "head.onnx"
@@ -206,6 +206,11 @@ class CardContent(_Frozen):
     def pieces(self) -> bool:
         """Whether the graph reads word pieces (text.pieces), not words."""
         return TOKENIZER in self.files
+
+    @property
+    def needs_parser(self) -> bool:
+        """Whether a pipeline has to be loaded: for its trees, or for words that are not `text.english`'s."""
+        return self.tree or self.parser.name != ENGLISH
 
     @property
     def width(self) -> int:

@@ -54,9 +54,9 @@ class BundleLoader:
         self._threads = threads
 
     def load(self, pipeline: str | Path | None) -> Loaded:
-        """All bundles, and the parser of that name or folder; None is the folder's own. Other folders are ignored.
+        """All bundles, and the parser of that name or folder; None is the folder's own where a bundle needs it.
 
-        Raises StartupError if there is no bundle or no parser, BundleError, ProviderError.
+        Other folders are ignored. Raises StartupError if there is no bundle or no parser, BundleError, ProviderError.
         """
         folders = self._bundles()
         if not folders and not self._folder.is_dir():
@@ -69,7 +69,9 @@ class BundleLoader:
                 "make one with `heedful export`, or name another folder"
             )
         with ThreadPoolExecutor(1 if self._device == "cuda" else usable_cores()) as pool:
-            reading = pool.submit(_parser, pipeline or parser_of(self._folder))
+            if not pipeline and any(bundle.read_card(folder).needs_parser for folder in folders):
+                pipeline = parser_of(self._folder)
+            reading = pool.submit(_parser, pipeline)
             models = list(pool.map(self._open, folders))
         parser = reading.result()
         for model in models:
@@ -153,9 +155,9 @@ def load_before_fork(folder: Path, pipeline: str | Path | None) -> Loaded:
     return loaded
 
 
-def _parser(pipeline: str | Path) -> Parser:
+def _parser(pipeline: str | Path | None) -> Parser:
     """Raises StartupError."""
     try:
-        return Parser.load(pipeline)
+        return Parser.load(pipeline) if pipeline else Parser.of_words()
     except ParserError as error:
         raise StartupError(str(error)) from error

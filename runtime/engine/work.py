@@ -20,7 +20,7 @@ from heedful.runtime.errors import InferenceFailed
 from heedful.text.arc_parser import Tree
 from heedful.text.arrays import Floats
 from heedful.text.batch import Runner, Sentence, run_in_batches
-from heedful.text.parse import Parse, ParseJob, Parser, parse_of
+from heedful.text.parse import Parse, ParseJob, Parser, parses_of
 from heedful.text.tokenize import Tokens
 
 log = logging.getLogger(__name__)
@@ -94,16 +94,12 @@ def parse(parser: Parser, jobs: Sequence[ParseJob]) -> Steps[list[Parse]]:
             yield None
             until = time.monotonic() + PAUSE_SECONDS
         texts.append(parser.tokenizer.tokenize(job.text, job.max_tokens))
-    pairs = list(zip(jobs, texts, strict=True))
     trees: Iterator[Tree] = iter(())
-    if parsed := [tokens for job, tokens in pairs if job.tree and tokens.forms]:
-        work = Work(parser.trees, parsed)
+    if parser.trees and (wanted := parser.wanted_trees(jobs, texts)):
+        work = Work(parser.trees, wanted)
         yield work
         trees = iter(work.outputs)
-    return [
-        parse_of(job, tokens, next(trees) if job.tree and tokens.forms else None)
-        for job, tokens in pairs
-    ]
+    return parses_of(jobs, texts, trees)
 
 
 def encode(

@@ -19,6 +19,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import spacy
+from spacy.tokens import Doc
 
 import heedful
 from heedful.export.bundle_writer import write
@@ -474,6 +476,25 @@ def test_a_missing_value_does_not_fit(model: Model) -> None:
     assert model.fits(column, truncate=True).tolist() == [True, False, False, True, False, False]
     with pytest.raises(BadInput, match=r"texts\[1\] is int"):
         model.fits(["kids", 3])  # type: ignore[list-item]
+
+
+def test_a_document_of_spacy_is_read_with_its_tree(model: Model) -> None:
+    """Whatever the model's own parser would say; white space is no word."""
+    words = ["two", "kids", " ", "wash", "their", "hands"]
+    vectors, vocab = [], spacy.blank("en").vocab
+    for heads in ([1, 3, 1, 3, 5, 3], [0, 0, 1, 1, 3, 4]):
+        doc = Doc(vocab, words, heads=heads, deps=["dep"] * 6)
+        explained = model.explain(doc).answer["sentences"][0]["tokens"]
+        kept = [i for i, word in enumerate(words) if word != " "]
+        assert [token["text"] for token in explained] == [words[i] for i in kept]
+        assert [kept[token["head"]] for token in explained] == [heads[i] for i in kept]
+        assert [token["start"] for token in explained] == [doc[i].idx for i in kept]
+        vectors.append(model.encode(doc))
+        np.testing.assert_array_equal(vectors[-1], model.encode([doc, doc.text])[0])
+    assert np.abs(vectors[0] - vectors[1]).max() > 1e-3
+    flat = Doc(vocab, ["two", "kids", "wash"])
+    np.testing.assert_array_equal(model.encode(flat), model.encode(flat.text.rstrip()))
+    assert model.fits([doc, flat]).tolist() == [True, True]
 
 
 def test_wrong_uses_are_named(

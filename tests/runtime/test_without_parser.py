@@ -1,0 +1,97 @@
+"""Models that read no trees: no pipeline is installed, loaded or mentioned, and their words are the same."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+import heedful
+from heedful.runtime.answers import TokenizedText
+from heedful.runtime.inputs import Inputs
+from heedful.runtime.service import Options, Service, running
+from tests.process import PATIENCE, Process
+from tests.shipped import BUNDLES, SHIPPED
+from tests.text.test_pipeline import hostile_texts
+
+FLAT = [
+    name for name in SHIPPED if not json.loads((BUNDLES / name / "card.json").read_text())["tree"]
+]
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Their folder, which holds no parser, as the folder that is open holds none."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "models"
+    folder.mkdir()
+    for name in FLAT:
+        (folder / name).symlink_to(BUNDLES / name)
+    return folder
+
+
+async def tokenize(service: Service, texts: Sequence[str]) -> list[TokenizedText]:
+    inputs = Inputs.from_texts(texts)
+    return (await service.answer(service.bind("embed").tokenize(inputs, truncate=True))).value
+
+
+def test_the_service_answers_and_reads_the_same_words(
+    models: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = [f"Two {text}" for text in hostile_texts()[:150]]
+
+    async def ask(options: Options) -> tuple[Any, list[TokenizedText]]:
+        async with running(options) as service:
+            moved = (await service.self_test()).moved
+            return (service.parser, moved, service.ready()), await tokenize(service, texts)
+
+    with caplog.at_level(logging.DEBUG):
+        (said, without) = asyncio.run(ask(Options(models)))
+    assert said == (None, {}, None)
+    assert "parser" not in caplog.text
+    (said, parsed) = asyncio.run(ask(Options(models, parser=str(BUNDLES / "parser"))))
+    assert said[0]["name"] == "en_heedful_arcs"
+    for one, other in zip(without, parsed, strict=True):
+        assert one.parse.tokens == other.parse.tokens
+        assert tuple(one.parse.starts) == tuple(other.parse.starts)
+        assert one.ids.tolist() == other.ids.tolist()
+        assert one.parse.heads.tolist() == list(range(len(one.parse)))
+        assert set(one.parse.deps) == {"ROOT"}
+
+
+def test_a_bundle_that_reads_trees_is_refused_by_a_reload_and_named(models: Path) -> None:
+    async def scenario() -> tuple[str, ...]:
+        async with running(Options(models)) as service:
+            (models / "ms-san-sst2").symlink_to(BUNDLES / "ms-san-sst2")
+            return (await service.reload()).refused
+
+    (reason,) = asyncio.run(scenario())
+    assert "ms-san-sst2" in reason
+    assert "but none is loaded" in reason
+
+
+def test_the_library_loads_none(models: Path) -> None:
+    with heedful.load(FLAT[0], models=models) as model:
+        assert model.encode("Two kids wash their hands.").shape == (model.card.dimension,)
+        model.check_golden()
+        [sentence] = model.explain("Two kids").answer["sentences"]
+        assert [token["head"] for token in sentence["tokens"]] == [0, 1]
+
+
+def test_over_http(models: Path, tmp_path: Path) -> None:
+    process = Process(tmp_path / "log", {"port": "0", "models": str(models)}, {}, cwd=tmp_path)
+    try:
+        with httpx.Client(base_url=process.ready(), timeout=PATIENCE) as client:
+            assert client.get("/info").json()["parser"] is None
+            body = {"inputs": "Two kids", "model": FLAT[0]}
+            [sentence] = client.post("/explain", json=body).json()["sentences"]
+            assert sentence["tree"]["displacy"]["arcs"] == []
+            assert np.isfinite(client.post("/embed", json=body).json()).all()
+        assert "parser" not in process.log
+    finally:
+        process.close()
