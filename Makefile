@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export HEEDFUL_DATA ?= ../shared/data
 endif
 
-.PHONY: serve dev test check openapi vendor clients mteb soak bench gpu-check wheels ms-san-minilm-nli lint types imports test-tools clean
+.PHONY: serve dev test check openapi vendor clients mteb soak bench chaos gpu-check wheels ms-san-minilm-nli lint types imports test-tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
 	.serve-venv/bin/heedful serve
@@ -28,6 +28,9 @@ vendor:  ## fetch what the page uses, as scripts/page/package-lock.json has it
 
 soak: .venv/installed  ## faults and load at length: three quarters of an hour; writes docs/reliability.md
 	.venv/bin/python -m tests.faults
+
+chaos: .venv/installed  ## strict clients, kills and stops for three minutes, of which every test run has some seconds
+	.venv/bin/python -m tests.faults --only chaos
 
 BENCHMARKS = encode growth overhead startup load peers
 bench: .venv/installed .serve-venv/installed test-tools  ## measure speed and memory, for about 20 minutes; writes docs/performance.md
