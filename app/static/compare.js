@@ -43,7 +43,7 @@ const likeliest = (scores) => Object.entries(scores).sort(([, a], [, b]) => b - 
 function meter(name, value, least, most, shown, about) {
   const drawn = element("meter", { min: least, max: most, value });
   drawn.setAttribute("aria-label", `${name}: ${shown}`);
-  return element("div", { className: "measure" }, element("h3", {}, `${name} `, term(about)), drawn, element("strong", { textContent: shown }));
+  return element("div", { className: "measure" }, element("div", { className: "row" }, element("h3", { textContent: name }), term(about)), drawn, element("strong", { textContent: shown }));
 }
 
 // Both sentences with their evidence; a word lights up the one that is most like it in the other sentence.
@@ -131,7 +131,7 @@ export const compare = {
     const label = before.scores && likeliest(before.scores)[0];
     const title = label ? (VERDICTS[label] ?? label) : before.relatedness !== null ? `Relatedness: ${before.relatedness.toFixed(2)} of 1 to 5` : `Similarity: ${before.cosine.toFixed(2)}`;
     const measured = element("div", { className: "measures" },
-      ...(label ? [element("div", { className: "measure" }, element("h3", {}, "Entailment ", term("entailment")), bars(Object.entries(before.scores), likeliest(before.scores)[1]))] : []),
+      ...(label ? [element("div", { className: "measure" }, element("div", { className: "row" }, element("h3", { textContent: "Entailment" }), term("entailment")), bars(Object.entries(before.scores), likeliest(before.scores)[1]))] : []),
       ...(before.relatedness === null ? [] : [meter("Relatedness", before.relatedness, 1, 5, `${before.relatedness.toFixed(2)} of 1 to 5`, "relatedness")]),
       meter("Similarity", Math.max(0, before.cosine), 0, 1, before.cosine.toFixed(2), "alike"));
     const why = button("Why? Attention and grammar", () => {

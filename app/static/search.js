@@ -10,16 +10,17 @@ import { address, remember, typed } from "./link.js";
 import { pointMap } from "./map.js";
 import { evidenceOfMatch, relations } from "./matches.js";
 import { matrix } from "./matrix.js";
+import { readVectors } from "./reading.js";
 import { embed } from "./requests.js";
 import { button as action, copying, requests, save } from "./results.js";
 import { term } from "./terms.js";
 
 const SHOWN = 10; // results
-const BATCH = 64; // texts in a request
-const AT_ONCE = 2; // requests, while texts are read
 const IDLE = 350; // milliseconds after the last key until matches are explained
 const MATRIX = 150; // texts whose similarities are drawn
 const LINKED = 4000; // characters of texts that a link can hold
+
+const count = (number) => number.toLocaleString("en");
 
 const query = byId("query");
 const linked = byId("texts"); // the user's texts, as a link holds them; empty: the example
@@ -48,7 +49,7 @@ const view = element(
   "div", {},
   element("div", { className: "finding" },
     element("section", { className: "list" }, element("h2", { textContent: "Closest in meaning" }), status, progress, results),
-    element("section", {}, element("h2", {}, "Map of all texts ", term("map")), map.box, legend)),
+    element("section", {}, element("div", { className: "row" }, element("h2", { textContent: "Map of all texts" }), term("map")), map.box, legend)),
   close.box, matrixBox, more,
 );
 
@@ -85,25 +86,12 @@ function keep(model) {
 
 async function read(texts, model, signal) {
   const started = performance.now();
-  let [vectors, size, next, done, warned] = [null, 0, 0, 0, null];
   progress.value = 0;
   progress.style.visibility = "visible";
-  const worker = async () => {
-    while (next < texts.length) {
-      const from = next;
-      next += BATCH;
-      const batch = texts.slice(from, next);
-      const answer = await embed(batch, model, signal);
-      ({ size } = answer);
-      vectors ??= new Float32Array(texts.length * size);
-      vectors.set(answer.vectors, from * size);
-      warned ??= answer.warning;
-      done += batch.length;
-      progress.value = done / texts.length;
-      status.textContent = `${done.toLocaleString("en")} of ${texts.length.toLocaleString("en")} texts read …`;
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  const { vectors, size, warning } = await readVectors(texts, model, signal, (done) => {
+    progress.value = done / texts.length;
+    status.textContent = `${count(done)} of ${count(texts.length)} texts read …`;
+  });
   layout = await background("keep", { texts, vectors, size });
   progress.style.visibility = "hidden";
   map.show(texts, layout);
@@ -111,7 +99,7 @@ async function read(texts, model, signal) {
   square.replaceChildren();
   drawMatrix();
   background("duplicates").then((pairs) => close.show(texts, pairs));
-  return { seconds: (performance.now() - started) / 1000, warned };
+  return { seconds: (performance.now() - started) / 1000, warning };
 }
 
 function drawLegend() {
@@ -152,21 +140,22 @@ async function answer() {
   const text = query.value.trim();
   const { texts } = given;
   const reading = !(kept?.given === given && kept.model === model && layout);
-  const { seconds, warned } = await keep(model);
+  const { seconds, warning: unread } = await keep(model);
   if (texts !== given.texts) return;
   const started = performance.now();
   const most = cluster === null ? SHOWN : texts.length;
   let hits = texts.map((_, i) => [i, null]);
-  let said = reading ? `${texts.length.toLocaleString("en")} texts read in ${seconds.toFixed(1)} s.` : `${texts.length.toLocaleString("en")} texts.`;
-  let note = warned;
+  let said = reading ? `${count(texts.length)} texts read in ${seconds.toFixed(1)} s.` : `${count(texts.length)} texts.`;
+  let note = unread;
   vector = null;
   if (text) {
     const { vectors, timing, warning } = await embed([text], model);
     const found = await background("ask", { query: vectors, most });
-    [hits, vector, note] = [found.found, vectors, warning ?? warned];
+    [hits, vector, note] = [found.hits, vectors, warning ?? unread];
     map.ask(found.point, hits);
     const total = timing.find(([stage]) => stage === "total")?.[1] ?? 0;
-    said = `${performance.now() - started < 1 ? "<1" : (performance.now() - started).toFixed(0)} ms: the question read in ${total.toFixed(1)} ms, ${texts.length.toLocaleString("en")} texts compared in ${found.took.toFixed(1)} ms.${reading ? ` ${said}` : ""}`;
+    const parts = `the question read in ${total.toFixed(1)} ms, ${count(texts.length)} texts compared in ${found.took.toFixed(1)} ms`;
+    said = `${(performance.now() - started).toFixed(0)} ms: ${parts}.${reading ? ` ${said}` : ""}`;
   } else map.ask(null, []);
   if (cluster !== null) hits = hits.filter(([i]) => layout.assigned[i] === cluster);
   const shown = hits.slice(0, cluster === null ? SHOWN : 50);
@@ -223,7 +212,7 @@ function settle(text, model, hits) {
 
 async function saveAll() {
   const { texts, rows, columns } = given;
-  const all = vector ? (await background("ask", { query: vector, most: texts.length })).found : texts.map((_, i) => [i, null]);
+  const all = vector ? (await background("ask", { query: vector, most: texts.length })).hits : texts.map((_, i) => [i, null]);
   const words = (i) => layout.words[layout.assigned[i]].join(" ");
   save(csv([[...columns, "similarity", "cluster"], ...all.map(([i, cosine]) => [...rows[i], cosine?.toFixed(4) ?? "", words(i)])]), "search.csv");
 }
@@ -235,7 +224,7 @@ async function drawMatrix() {
   let rows = d3.range(Math.min(MATRIX, given.texts.length));
   if (near) {
     const { vectors } = await embed([question], kept.model);
-    rows = (await background("ask", { query: vectors, most: MATRIX })).found.map(([i]) => i);
+    rows = (await background("ask", { query: vectors, most: MATRIX })).hits.map(([i]) => i);
   }
   rows = d3.sort(rows, (i) => layout.assigned[i]); // texts of a cluster stand together
   const cosines = await background("matrix", { rows });

@@ -32,8 +32,8 @@ const work = {
   // The texts nearest to a question, how long comparing took, and where the question lies on the map.
   ask({ query, most }) {
     const started = performance.now();
-    const found = nearest(query, vectors, size, most);
-    return { found, took: performance.now() - started, point: project(query, size, flat) };
+    const hits = nearest(query, vectors, size, most);
+    return { hits, took: performance.now() - started, point: project(query, size, flat) };
   },
 
   // Cosines of every two of these texts, row by row.
