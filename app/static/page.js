@@ -71,8 +71,9 @@ addEventListener("hashchange", () => {
 });
 
 // Asks what the form of the tab holds; first for the models, if they did not come.
-function put(tab, { question = typed(tab), priors = null, missing = null, truncate = false } = {}) {
+function put(tab, asked = {}) {
   if (!cards.length) return begin();
+  const { question = typed(tab), priors = null, missing = null, truncate = false } = asked;
   return attempt(async (signal) => {
     if (!able(tab)) throw new Refused(404, { message: "No loaded model does what the link asks." });
     if (missing !== null) throw new Refused(404, { message: `The link names the model ${missing}, which is not loaded: choose another.` });

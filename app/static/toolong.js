@@ -2,15 +2,14 @@
 
 import { ask, Refused } from "./requests.js";
 
-const PIECE = 60; // words that are counted together; no model reads fewer tokens
-
 // The failure, said with the text's length, and with the remedy `cut`.
 export async function withLength(failure, texts, cut, signal) {
   if (failure.code !== "input_too_long") return failure;
   const model = failure.message.match(/longer than (\S+) reads|tokens: (\S+) is explained/)?.slice(1).find(Boolean);
   const most = Number(failure.message.match(/reads \((\d+) tokens|explained up to (\d+)/)?.slice(1).find(Boolean));
+  const size = Math.max(1, Math.floor(most / 4)); // words that are counted together: few enough to be read whole
   const pieces = texts.flatMap((text, owner) => text.match(/\S+/g)?.reduce((all, word, i) => {
-    if (i % PIECE === 0) all.push({ owner, words: [] });
+    if (i % size === 0) all.push({ owner, words: [] });
     all.at(-1).words.push(word);
     return all;
   }, []) ?? []);

@@ -90,6 +90,7 @@ def test_a_link_is_copied_from_a_page_without_https(browser: Browser, shipped: s
         actions = page.locator("#answer-search .actions")
         actions.get_by_role("button", name="Copy link").click()
         expect(actions.get_by_role("status")).to_have_text("Link copied.")
+        link = page.url
         page.locator("#query").fill("")
         page.locator("#query").press("Control+V")
-        expect(page.locator("#query")).to_have_value(page.url)
+        expect(page.locator("#query")).to_have_value(link)

@@ -140,7 +140,7 @@ def test_files_are_read(page: Page) -> None:
             named = page.locator("#search-collection .collected")
             expect(named).to_have_text(f"2 texts from {name}")
             expect(page.locator("#error")).to_have_text("")
-            kept = expected
+            kept = list(expected)
         expect(page.locator(".results .text")).to_have_text(kept)
 
 
