@@ -11,13 +11,18 @@ export function duplicates() {
   const shown = element("output");
   const list = element("ol", { className: "pairs" });
   const box = element("details", { className: "wide" }, summary, element("label", { className: "prior" }, "At least this much alike ", slider, shown), list);
-  let [texts, pairs, running] = [[], [], new AbortController()];
+  let [texts, pairs, running] = [[], null, new AbortController()];
 
   const draw = async () => {
     running.abort();
     running = new AbortController();
     const least = Number(slider.value);
     shown.textContent = least.toFixed(2);
+    if (!pairs) {
+      summary.textContent = "Near-duplicates (being counted)";
+      list.replaceChildren();
+      return;
+    }
     const close = pairs.filter(([, , cosine]) => cosine >= least);
     summary.textContent = `Near-duplicates (${close.length === 300 ? "300 and more" : close.length})`;
     const first = close.slice(0, SHOWN);
@@ -34,6 +39,7 @@ export function duplicates() {
   box.addEventListener("toggle", () => box.open && draw());
   return {
     box,
+    // `closest` null: they are not known yet.
     show(given, closest) {
       [texts, pairs] = [given, closest];
       draw();

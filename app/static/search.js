@@ -98,6 +98,7 @@ async function read(texts, model, signal) {
   drawLegend();
   square.replaceChildren();
   drawMatrix();
+  close.show(texts, null);
   background("duplicates").then((pairs) => close.show(texts, pairs));
   return { seconds: (performance.now() - started) / 1000, warning };
 }
