@@ -88,6 +88,7 @@ def test_marked_words_are_those_that_made_the_match(page: Page) -> None:
 def test_the_same_and_the_opposite_are_said(page: Page) -> None:
     """As /nli judges in both directions."""
     page.locator("#query").fill("How do I turn off the notifications?")
+    expect(page.locator(".results .text").first).to_have_text(page.locator("#query").input_value())
     expect(page.locator(".results li").first).to_contain_text("says the same")
     texts = results(page)[:5]
     said = page.locator(".results li").all_inner_texts()[:5]
