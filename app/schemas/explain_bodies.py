@@ -110,6 +110,10 @@ class SentenceEvidence(BaseModel):
         description="One per token: the score with the token minus the score without it. "
         "Above 0 it speaks for the answer, below 0 against it."
     )
+    margins: list[float] | None = Field(
+        description="The same of the label's log-odds, ln(p / (1 - p)): they tell words apart where p rounds to 1. "
+        "null without labels."
+    )
     correlations: list[Correlation]
 
 

@@ -1,8 +1,8 @@
-// What the page does to ask: the newest question wins, and errors are shown in the service's words.
+// What the page does to ask: the newest question wins, and what went wrong is said next to its form.
 
+import { byId, element } from "./dom.js";
 import { said } from "./requests.js";
 
-const byId = (id) => document.getElementById(id);
 const status = byId("status");
 const error = byId("error");
 const answered = byId("answered");
@@ -14,7 +14,7 @@ export const newest = () => running.signal;
 // Returns the failure, or null. Then `failed` removes what does not answer this question; null: the tab's whole answer.
 export async function attempt(work, tab = null, failed = null) {
   const place = tab && byId(`answer-${tab}`);
-  if (tab) document.querySelector(`form[data-tab=${tab}]`).append(status, error); // next to what they are about
+  if (tab) beside(tab);
   for (const stopped of document.querySelectorAll("[aria-busy]")) {
     stopped.removeAttribute("aria-busy");
     if (stopped !== place) stopped.replaceChildren(); // its tab asks again when it is chosen
@@ -27,14 +27,13 @@ export async function attempt(work, tab = null, failed = null) {
   status.textContent = "Asking…";
   try {
     await work(signal);
-    if (place && !signal.aborted) answered.textContent = `Answer: ${place.querySelector("h2").textContent}`;
+    const title = place?.querySelector("h2");
+    if (title && !signal.aborted) answered.textContent = `Answer: ${title.textContent}`;
   } catch (failure) {
     if (failure.name === "AbortError") return null;
     if (failed) failed();
     else place?.replaceChildren();
-    error.textContent = said(failure);
-    error.scrollIntoView({ block: "nearest" });
-    if (failure.status === 401) askForKey();
+    tell(failure);
     return failure;
   } finally {
     if (!signal.aborted) {
@@ -45,8 +44,32 @@ export async function attempt(work, tab = null, failed = null) {
   return null;
 }
 
+// Says what went wrong in a tab outside of an attempt; null: nothing.
+export function report(tab, failure) {
+  if (failure?.name === "AbortError") return;
+  error.textContent = "";
+  if (!failure) return;
+  beside(tab);
+  tell(failure);
+}
+
+// Messages stand next to what they are about.
+const beside = (tab) => document.querySelector(`form[data-tab=${tab}]`).append(status, error);
+
+// A failure may have a `remedy`: {label, work} of a button.
+function tell(failure) {
+  error.textContent = said(failure);
+  if (failure.remedy) {
+    const button = element("button", { type: "button", textContent: failure.remedy.label });
+    button.addEventListener("click", failure.remedy.work);
+    error.append(" ", button);
+  }
+  error.scrollIntoView({ block: "nearest" });
+  if (failure.status === 401) askForKey();
+}
+
 function askForKey() {
   byId("key").hidden = false;
   if (document.activeElement === document.body) byId("api-key").focus(); // not while something is typed elsewhere
-  document.querySelector("nav [href=docs]").hidden = true; // a browser sends no key with a link
+  for (const links of [document.querySelector("nav [href=docs]"), document.querySelector("footer")]) links.hidden = true; // a browser sends no key with a link
 }

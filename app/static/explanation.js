@@ -1,22 +1,24 @@
 // An explanation on the page: requested with the priors that the controls show, and redrawn at each change.
 
 import { attempt, newest } from "./attempt.js";
-import { element, pictures } from "./draw.js";
+import { element } from "./dom.js";
 import { address, remember } from "./link.js";
+import { pictures } from "./pictures.js";
 import { ask } from "./requests.js";
-import { actions, requests, whatIf } from "./results.js";
+import { actions, requests } from "./results.js";
+import { term } from "./terms.js";
+import { whatIf } from "./whatif.js";
 
 const WAIT = 120; // milliseconds after a prior's last change before the request
 
 // Returns what draws the answer to `body` in `place`. `question` is what the form asked, `models` are others that could
-// answer it, `priors` those of a link (null: the model's), `judge` draws what an answer says, and `top` what stands above
-// the pictures.
-export function explanation({ tab, place, question, body, models, priors, judge, top = () => [] }) {
+// answer it, `priors` those of a link (null: the model's), and `judge` draws what an answer says.
+export function explanation({ tab, place, question, body, models, priors, judge }) {
   let shown = null; // the request whose answer is shown, and that answer
   const other = whatIf(body, models, judge, () => shown);
   const [drawn, done, below] = [0, 1, 2].map(() => element("div"));
   const redraw = async (signal) => {
-    const asked = { ...body, truncate: false, evidence: true, trust: true, ...(priors && { priors }) };
+    const asked = { ...body, evidence: true, trust: true, ...(priors && { priors }) };
     const link = address(question, priors);
     remember(tab, link);
     const { answer, timing, warning } = await ask("explain", asked, signal);
@@ -37,12 +39,13 @@ export function explanation({ tab, place, question, body, models, priors, judge,
       };
       place.replaceChildren(drawn, controls(answer.priors, changed), done, other.box, below);
     }
-    const open = drawn.querySelector("details.why")?.open ?? false;
+    const open = [...drawn.querySelectorAll("details")].map((one) => one.open);
     const shadings = [...drawn.querySelectorAll(".picture select")].map((select) => select.selectedOptions[0].text);
+    const again = Boolean(shown);
     shown = { asked, answer };
     other.clear();
-    drawn.replaceChildren(...top(answer), trusted(answer, warning), ...pictures(answer, shadings));
-    for (const why of drawn.querySelectorAll("details.why")) why.open = open;
+    drawn.replaceChildren(...judge(answer), trusted(answer, warning), ...pictures(answer, shadings));
+    if (again) for (const [i, one] of drawn.querySelectorAll("details").entries()) one.open = open[i];
     done.replaceChildren(actions(link, answer, [...drawn.querySelectorAll(".tree svg")]));
     below.replaceChildren(took(timing), requests("explain", asked));
   };
@@ -60,15 +63,15 @@ function trusted({ trust, sentences }, warning) {
   const said = [];
   const words = d3.sum(sentences, (one) => one.tokens.length);
   const unlisted = Math.round(trust.composed_words * words);
-  if (unlisted) said.push(`${unlisted} of ${words} words are not in the vocabulary`);
-  if (trust.typical !== null) said.push(`${(100 * trust.typical).toFixed(0)} % of the training sentences lie as far out`);
-  return element("p", { className: "trust", textContent: said.join(" · ") });
+  if (trust.typical !== null) said.push(`${(100 * trust.typical).toFixed(0)} % of the texts that this model learned from are as unusual as this one or more.`);
+  if (unlisted) said.push(`${unlisted} of ${words} words are not in its vocabulary.`);
+  return element("p", { className: "trust" }, `${said.join(" ")} `, said.length ? term("trust") : "");
 }
 
 function controls(priors, changed) {
-  const box = element("fieldset", { className: "priors" }, element("legend", { textContent: "Priors" }));
+  const box = element("fieldset", { className: "priors" }, element("legend", { textContent: "What the heads prefer" }));
   const state = { ...priors };
-  if (!Object.keys(priors).length) box.append(element("span", { textContent: "This encoder has none." }));
+  if (!Object.keys(priors).length) box.append(element("span", { textContent: "Nothing can be switched off in this encoder." }));
   for (const [name, value] of Object.entries(priors)) {
     const slider = typeof value === "number";
     const input = element("input", slider ? { type: "range", min: 0, max: Math.max(4, value), step: 0.05, value } : { type: "checkbox", checked: value });
@@ -79,7 +82,7 @@ function controls(priors, changed) {
       if (slider) shown.textContent = state[name].toFixed(2);
       changed({ ...state });
     });
-    box.append(element("label", { className: "prior" }, name, input, shown));
+    box.append(element("span", { className: "prior" }, element("label", { className: "prior" }, name, input, shown), term(name)));
   }
   return box;
 }

@@ -2,16 +2,16 @@
 
 const PRIOR = "prior."; // begins the name of each prior, as in prior.alpha=4
 
-export const EXPLAINED = "explained"; // names the sentence that is explained beside the similarities, counted from 0
-
 const asked = {}; // the address of each tab's last question
 
-const fields = (tab) => [...document.querySelectorAll(`form[data-tab=${tab}] > textarea`)];
+const fields = (tab) => [...document.querySelectorAll(`form[data-tab=${tab}] [data-field]`)];
 
 // What the form of a tab asks now.
 export function typed(tab) {
   const question = new URLSearchParams({ tab, model: document.getElementById(`model-${tab}`).value });
-  for (const field of fields(tab)) question.set(field.id, field.value);
+  for (const field of fields(tab)) {
+    if (field.value && !field.disabled) question.set(field.id, field.value);
+  }
   return question;
 }
 
@@ -45,7 +45,6 @@ export function readLink(tabs) {
   if (missing === null) select.value = model;
   select.dispatchEvent(new Event("input")); // its card is shown
   const question = typed(tab);
-  if (query.has(EXPLAINED)) question.set(EXPLAINED, query.get(EXPLAINED));
   const priors = [...query].filter(([name]) => name.startsWith(PRIOR)).map(([name, value]) => [name.slice(PRIOR.length), read(value)]);
   return { tab, question, priors: priors.length ? Object.fromEntries(priors) : null, missing };
 }

@@ -16,16 +16,17 @@ export class Refused extends Error {
 
 // What the page says of a failure: the service's words, but for what the page does otherwise than a program.
 export function said(failure) {
-  if (!(failure instanceof Refused)) return "The service does not answer.";
+  if (failure instanceof TypeError) return "The service does not answer."; // fetch's
+  if (!(failure instanceof Refused)) return failure.message;
   if (failure.status === 401) return key ? "The service does not know this API key." : "The service needs an API key.";
-  return failure.message.replace(/, or set truncate to true$/, "") // there is no such field here
-    .replace(/^inputs\[(\d+)\]/, (_, i) => `Sentence ${Number(i) + 1}`); // as the list beside the similarities counts
+  return failure.message.replace(/(; send a shorter text)?, or set truncate to true$/, "") // there is no such field here
+    .replace(/^inputs(?:\[(\d+)\])? /, (_, i) => (i ? `Text ${Number(i) + 1} ` : "The text "))
+    .replace(/^(inputs\.|pairs\[0\]\.)?(premise|a) /, "The first sentence ").replace(/^(inputs\.|pairs\[0\]\.)?(hypothesis|b) /, "The second sentence ")
+    .replace(/: send a text$/, ": write something first").replace(/^labels\[(\d+)\] /, (_, i) => `Label ${Number(i) + 1} `);
 }
 
-// {answer, timing: [[stage, milliseconds]], warning}; raises Refused with the service's own words. `warning` is null or
-// what the headers say about the texts.
-export async function ask(path, body, signal) {
-  const headers = key ? { Authorization: `Bearer ${key}` } : {};
+async function send(path, body, signal, accept) {
+  const headers = { Accept: accept, ...(key && { Authorization: `Bearer ${key}` }) };
   const options = { headers, signal };
   if (body) {
     options.method = "POST";
@@ -33,15 +34,32 @@ export async function ask(path, body, signal) {
     headers["Content-Type"] = "application/json";
   }
   const response = await fetch(path, options);
-  const answer = await response.json();
-  if (!response.ok) throw new Refused(response.status, answer.error);
-  const timing = stages(response.headers.get("Server-Timing") ?? "");
-  const cut = Number(response.headers.get("X-Truncated"));
-  const notes = [response.headers.get("X-Warning"), cut && `longer than the model reads and cut at the end: ${cut} of the texts`];
-  return { answer, timing, warning: notes.filter(Boolean).join(" · ") || null };
+  if (!response.ok) throw new Refused(response.status, (await response.json()).error);
+  return response;
 }
 
-function stages(header) {
+// {answer, timing: [[stage, milliseconds]], warning}; raises Refused with the service's own words. `warning` is null or
+// what the headers say about the texts.
+export async function ask(path, body, signal) {
+  const response = await send(path, body, signal, "application/json");
+  return { answer: await response.json(), timing: stages(response), warning: warningOf(response) };
+}
+
+// {vectors, size, timing, warning}: a row of `size` values for each text, of length 1, in one Float32Array. A long text is read in windows.
+export async function embed(inputs, model, signal) {
+  const response = await send("embed", { inputs, model, long: "mean" }, signal, "application/octet-stream;dtype=float32");
+  const vectors = new Float32Array(await response.arrayBuffer()); // little-endian, as every browser's processor
+  return { vectors, size: vectors.length / inputs.length, timing: stages(response), warning: warningOf(response) };
+}
+
+function warningOf(response) {
+  const cut = Number(response.headers.get("X-Truncated"));
+  const notes = [response.headers.get("X-Warning"), cut && `longer than the model reads and cut at the end: ${cut} of the texts`];
+  return notes.filter(Boolean).join(" · ") || null;
+}
+
+function stages(response) {
+  const header = response.headers.get("Server-Timing") ?? "";
   return [...header.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, time]) => [name, Number(time)]);
 }
 

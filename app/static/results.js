@@ -1,20 +1,20 @@
-// What can be done with an answer: a link to it, files of it, its request, and the same question with a word or the model changed.
+// What can be done with an answer: a link to it, files of it, and its request.
 
-import { element, evidenceTokens } from "./draw.js";
-import { asCurl, asPython, ask, said } from "./requests.js";
+import { element } from "./dom.js";
+import { asCurl, asPython } from "./requests.js";
 
 // Characters that XML cannot hold, as a text copied from a terminal may.
 const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 const WIDEST = 16_384; // pixels that a canvas may have in every browser
 
-function button(text, work) {
+export function button(text, work) {
   const made = element("button", { type: "button", textContent: text });
   made.addEventListener("click", work);
   return made;
 }
 
 // A button that copies `text`, and beside it what came of that: the page's status may be far above.
-function copying(text, name) {
+export function copying(text, name) {
   const note = element("span");
   note.setAttribute("role", "status");
   return [button(`Copy ${name}`, () => copy(text, name, note)), note];
@@ -54,7 +54,7 @@ export function actions(link, answer, trees = []) {
   return element("div", { className: "actions" }, copyLink, ...made, note);
 }
 
-function save(blob, name) {
+export function save(blob, name) {
   const link = element("a", { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000); // when it has been written
@@ -106,59 +106,5 @@ export function requests(path, body) {
     const shown = element("pre", { textContent: code, tabIndex: 0 });
     box.append(element("h3", { textContent: name }), shown, ...copying(code, name));
   }
-  return box;
-}
-
-// The same question with other words, or to another model: both answers side by side.
-// `judge` draws what an answer says. `latest()` is {asked, answer}: the request and the answer on the page. `clear()` removes
-// what was shown.
-export function whatIf(body, models, judge, latest) {
-  const texts = typeof body.inputs === "string" ? { inputs: body.inputs } : body.inputs;
-  const form = element("form", { className: "whatif" });
-  const typed = Object.entries(texts).map(([name, value]) => {
-    const field = element("textarea", { rows: 1, value, required: true, name });
-    form.append(element("label", {}, name === "inputs" ? "Text" : name, field));
-    return field;
-  });
-  const select = element("select");
-  select.append(...models.map((name) => element("option", { value: name, textContent: name, selected: name === body.model })));
-  form.append(element("label", {}, "Model ", select), element("button", { type: "submit", textContent: "Show both" }));
-  const shown = element("div", { className: "versus" });
-  shown.setAttribute("aria-live", "polite");
-  let running = new AbortController();
-  const clear = () => {
-    running.abort();
-    shown.replaceChildren();
-  };
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const changed = Object.fromEntries(typed.map((field) => [field.name, field.value]));
-    const inputs = typeof body.inputs === "string" ? changed.inputs : changed;
-    const { asked: { priors }, answer: before } = latest();
-    const same = select.value === body.model; // another model may not have these priors
-    running.abort();
-    running = new AbortController();
-    try {
-      const asked = { inputs, model: select.value, truncate: false, evidence: true, ...(same && priors && { priors }) };
-      const { answer, warning } = await ask("explain", asked, running.signal);
-      const notes = [!same && priors && "with its own priors", warning].filter(Boolean);
-      shown.replaceChildren(side("before", before, judge), side("then", answer, judge, notes));
-    } catch (failure) {
-      if (failure.name === "AbortError") return;
-      shown.replaceChildren(element("p", { className: "refused", textContent: said(failure) }));
-    }
-  });
-  const box = element("details", {}, element("summary", { textContent: "What if a word were another, or the model?" }), form, shown);
-  return { box, clear };
-}
-
-function side(when, answer, judge, notes = []) {
-  const shaded = answer.sentences.flatMap((one, i) => {
-    const evidence = answer.evidence.sentences[i];
-    return evidence ? [evidenceTokens(one, evidence.weights, answer.evidence.of)] : [];
-  });
-  const title = [`${answer.model}, ${when}`, ...notes].join(", ");
-  const box = element("section", {}, element("p", { className: "key", textContent: title }), ...judge(answer), ...shaded);
-  box.dataset.side = when;
   return box;
 }

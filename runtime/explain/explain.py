@@ -47,6 +47,7 @@ class Deletion:
 @dataclass(frozen=True, slots=True)
 class Evidence:
     weights: Doubles  # (L,) the score with the whole sentence, minus that without the token
+    margins: Doubles | None  # (L,) the same of the label's log-odds; None without labels
     correlations: list[Correlation]
     gradients: Gradients | None = None  # None unless asked for
 
@@ -190,8 +191,9 @@ def _evidence(
     shorter = [sentence.without([i]) for i in range(len(sentence))]
     vectors = yield from prediction.run.vectors(shorter)
     weights = yield from prediction.drops(side, vectors)
+    margins = yield from prediction.margins(side, vectors)
     integrated = (yield from gradients(prediction, side, sentence)) if with_gradients else None
-    return Evidence(weights, correlations(prediction.outputs[side], weights), integrated)
+    return Evidence(weights, margins, correlations(prediction.outputs[side], weights), integrated)
 
 
 def cosine_matrix(first: Floats, second: Floats) -> Floats:

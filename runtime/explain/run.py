@@ -171,10 +171,28 @@ class Prediction:
         """
         by_cosine = by_cosine or self._scores is None
         whole = 1.0 if by_cosine or self._scores is None else self._scores[0, self._label]
+        scores = yield from self.of(side, vectors, by_cosine=by_cosine)
+        return self._where_changed(side, vectors, whole - scores)
+
+    def margins(self, side: int, vectors: Floats) -> Steps[Doubles | None]:
+        """(N,) as `drops`, of the label's log-odds; None without labels.
+
+        They still differ where the probability rounds to 1.
+        """
+        card = self.run.model.card
+        if self._scores is None or not card.labels:
+            return None
+        odds = log_odds(
+            np.vstack([self._scores, (yield from self._all(side, vectors))]),
+            self._label,
+            several=card.multi_label,
+        )
+        return self._where_changed(side, vectors, odds[0] - odds[1:])
+
+    def _where_changed(self, side: int, vectors: Floats, falls: Doubles) -> Doubles:
         vector = self.outputs[side].embedding
         changed = np.abs(vectors - vector).max(axis=1) > UNCHANGED * np.abs(vector).max()
-        scores = yield from self.of(side, vectors, by_cosine=by_cosine)
-        drops: Doubles = np.where(changed, whole - scores, 0.0)
+        drops: Doubles = np.where(changed, falls, 0.0)
         return drops
 
     def of(self, side: int, vectors: Floats, *, by_cosine: bool = False) -> Steps[Doubles]:
@@ -182,9 +200,21 @@ class Prediction:
         if by_cosine or self._scores is None:
             size = self.run.model.card.dimension
             return cosines(self.outputs[side].embedding[0, :size], vectors[:, :size])
+        of_label: Doubles = (yield from self._all(side, vectors))[:, self._label]
+        return of_label
+
+    def _all(self, side: int, vectors: Floats) -> Steps[Doubles]:
+        """(N, C) of all labels."""
         sides = [np.repeat(output.embedding, len(vectors), axis=0) for output in self.outputs]
         sides[side] = vectors
         scores = yield from self.run.scores(sides)
         assert scores is not None, "there were scores of the whole sentences"
-        of_label: Doubles = scores[:, self._label]
-        return of_label
+        return scores
+
+
+def log_odds(scores: Doubles, label: int, *, several: bool) -> Doubles:
+    """(N,) ln of a label's probability over that of the others, from (N, C) of all labels; `several` may hold."""
+    others = 1 - scores[:, label] if several else np.delete(scores, label, 1).sum(axis=1)
+    tiny = np.finfo(np.float64).tiny
+    odds: Doubles = np.log(np.maximum(scores[:, label], tiny)) - np.log(np.maximum(others, tiny))
+    return odds

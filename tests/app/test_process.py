@@ -144,6 +144,24 @@ def test_a_broken_bundle_is_one_line(
     assert "Traceback" not in process.log
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_where_no_thread_starts_one_line_says_so(
+    start: Start, tmp_path: Path, processes: str
+) -> None:
+    """As below `ulimit -u`, which does not bind root, as whom tests may run."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import threading\n"
+        "def start(thread):\n"
+        '    raise RuntimeError("can\'t start new thread")\n'
+        "threading.Thread.start = start\n"
+    )
+    process = start({"PYTHONPATH": str(tmp_path)}, processes=processes)
+    assert process.exit_status() == 1
+    [line] = [line for line in process.log.splitlines() if line.startswith("heedful: ")]
+    assert "the system starts no more threads" in line
+    assert "Traceback" not in process.log
+
+
 def test_all_addresses_of_ipv6_are_those_of_ipv4_too() -> None:
     with listen("::", 0) as listener, socket.socket() as client:
         client.connect(("127.0.0.1", listener.getsockname()[1]))

@@ -56,8 +56,10 @@ def test_the_page_holds_the_answer_and_the_services_drawing() -> None:
     assert data(html({**KIDS, "similarity": np.array(KIDS["similarity"])})) == KIDS
     assert "<h1>What tiny-nli attends to</h1>" in page
     assert "<p>Priors: direction off, alpha 0.5</p>" in page
-    for file in ("draw.js", "page.css", "vendor/d3.min.js"):
+    for file in ("page.css", "vendor/d3.min.js"):
         assert (STATIC / file).read_text() in page
+    assert not re.search(r"^import ", page, re.MULTILINE)
+    assert all(page.count(f"function {name}(") == 1 for name in ("judgement", "pictures", "term"))
 
 
 def test_nothing_is_loaded_from_anywhere() -> None:

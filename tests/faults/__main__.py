@@ -22,7 +22,7 @@ from rich.console import Console
 
 from heedful.runtime.cores import usable_cores
 from heedful.training.source_commit import source_commit
-from tests.faults import abuse, endurance, scenarios
+from tests.faults import abuse, chaos, endurance, scenarios
 from tests.process import ROOT
 
 Result = tuple[Any, str, bool]
@@ -89,6 +89,14 @@ def _runs(
     async def terminations() -> Result:
         found = await scenarios.terminate(place, rounds=5)
         return found, "no accepted request is lost, exit status 0", True
+
+    async def strict() -> Result:
+        found = await chaos.chaos(place, seconds=180)
+        wanted = (
+            "every answer is that of the library for the text of that request; no byte unasked; no connection "
+            "breaks but those of a process that is killed or hangs"
+        )
+        return found, wanted, True
 
     async def reloads() -> Result:
         found = await scenarios.reload(place, rounds=20)
@@ -175,6 +183,7 @@ def _runs(
         "kill": kills,
         "vanish": vanishing,
         "terminate": terminations,
+        "chaos": strict,
         "reload": reloads,
         "flood": flood,
         "headers": headers,
@@ -192,6 +201,7 @@ TITLES = {
     "kill": "`kill -9` of each worker under load",
     "vanish": "Clients that disconnect",
     "terminate": "SIGTERM under load",
+    "chaos": "64 strict clients, kills and stops for three minutes",
     "reload": "Reloads under load",
     "flood": "Idle connections",
     "headers": "Headers without an end",

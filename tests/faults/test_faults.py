@@ -3,6 +3,7 @@ length and writes docs/reliability.md."""
 
 import pytest
 
+from tests.faults.chaos import chaos
 from tests.faults.endurance import for_requests, mixed_traffic, overload
 from tests.faults.scenarios import Place, kill_servers, reload, terminate, vanish
 
@@ -21,6 +22,14 @@ async def test_clients_that_vanish_leave_nothing_behind(place: Place) -> None:
 async def test_sigterm_loses_no_request_that_was_taken(place: Place) -> None:
     ends = await terminate(place, rounds=1)
     assert ends.requests["200"] > 0
+
+
+async def test_strict_clients_get_right_answers_and_nothing_else(place: Place) -> None:
+    """`make chaos` runs it for three minutes."""
+    found = await chaos(place, seconds=6, clients=16)
+    assert found.kills
+    assert found.stops
+    assert found.answers_compared > 50
 
 
 async def test_reloads_fail_no_request_and_mix_no_models(place: Place) -> None:

@@ -1,12 +1,18 @@
 """Debian's Chromium, driven by Playwright."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.page.visiting import HOST, visit
-from tests.process import tool
+from tests.builders import build_bundle, build_models
+from tests.page.visiting import HOST, WHY, visit
+from tests.process import Process, tool
+
+SHOTS = os.environ.get("HEEDFUL_SCREENSHOTS")
+"""A folder to keep screenshots in."""
 
 
 @pytest.fixture(scope="module")  # it keeps an event loop running, which other tests must not meet
@@ -26,5 +32,42 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, shipped: str) -> Iterator[Page]:
+    """The first tab."""
     with visit(browser, shipped) as opened:
         yield opened
+
+
+@pytest.fixture
+def why(browser: Browser, shipped: str) -> Iterator[Page]:
+    """The last tab."""
+    with visit(browser, shipped + WHY) as opened:
+        yield opened
+
+
+@pytest.fixture
+def keep() -> Callable[[Page, str], None]:
+    def shoot(page: Page, name: str) -> None:
+        if SHOTS:
+            page.screenshot(path=str(Path(SHOTS) / f"{name}.png"), full_page=True)
+
+    return shoot
+
+
+@pytest.fixture(scope="session")
+def relating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of a service that cuts long texts, with a tiny relatedness model, a classifier that abstains unless
+    it is certain, and one whose texts may have several labels."""
+    folder = tmp_path_factory.mktemp("relating")
+    models = folder / "bundles"
+    models.mkdir()
+    parser = build_models(models)
+    build_bundle(models, parser, name="tiny-r", kind="relatedness", explain=True)
+    build_bundle(models, parser, explain=True, abstain=1.0)
+    tags = ("praise", "price", "taste")
+    build_bundle(models, parser, name="tiny-tags", labels=tags, explain=True, multi_label=True)
+    flags = {"port": "0", "models": str(models), "threads": "1", "truncate": "true"}
+    process = Process(folder / "log", flags, {})
+    try:
+        yield process.ready()
+    finally:
+        process.close()

@@ -5,18 +5,20 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, Response, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Response, Route, expect
 
 PATIENCE = 60_000
 """Milliseconds that the page is waited for: on a busy machine an explanation takes long, as its threads give way."""
 expect.set_options(timeout=PATIENCE)
 HOST = "heedful.test"
 """A name of this machine in the tests' browser. A page from there is no secure context."""
+WHY = "/#tab=why"
+"""The address that opens the last tab."""
 
 
 @contextmanager
-def visit(browser: Browser, service: str, **options: Any) -> Iterator[Page]:
-    """The page, opened; at its end nothing was said on the console and no other host was asked."""
+def visit(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
+    """The page, opened and answered; at its end nothing was said on the console and no other host was asked."""
     context = browser.new_context(viewport={"width": 1200, "height": 900}, **options)
     context.set_default_timeout(PATIENCE)
     opened = context.new_page()
@@ -25,23 +27,22 @@ def visit(browser: Browser, service: str, **options: Any) -> Iterator[Page]:
     opened.on("console", lambda message: said.append(message.text))
     opened.on("pageerror", lambda error: said.append(str(error)))
     opened.on("request", lambda request: asked.append(request.url))
-    opened.goto(service)
-    expect(opened.locator(".answer .picture").first).to_be_visible()
+    opened.goto(address)
+    expect(opened.locator(".answer:visible h2").first).to_be_visible()
+    expect(opened.locator("#status")).to_have_text("")
     yield opened
     asked = [url for url in asked if not url.startswith("blob:")]  # made by the page itself
-    assert {urlsplit(url).netloc for url in asked} == {urlsplit(service).netloc}
+    assert {urlsplit(url).netloc for url in asked} == {urlsplit(address).netloc}
     # Chromium notes every answer that is no 2xx; the tests that are refused expect it.
     assert [line for line in said if "status of 422" not in line] == []
     context.close()
 
 
-def submit(page: Page, tab: str, button: str) -> None:
-    page.get_by_role("tab", name=tab).click()
-    page.get_by_role("button", name=button, exact=True).click()
-    answer = page.locator(f"#answer-{tab.lower()}:not([aria-busy])")
+def explained(page: Page) -> Locator:
+    """The answer of the last tab, when it has come."""
+    answer = page.locator("#answer-why:not([aria-busy])")
     expect(answer.locator(".picture").first).to_be_visible()
-    for why in answer.locator("details.why > summary").all():
-        why.click()
+    return answer
 
 
 def asks(text: str, response: Response) -> bool:

@@ -13,7 +13,7 @@ from heedful.runtime.explain import gradients
 from heedful.runtime.explain.correlation import rank_correlation
 from heedful.runtime.explain.curves import masked
 from heedful.runtime.explain.explain import ExplainResult, check_length
-from heedful.runtime.explain.run import ExplainOptions
+from heedful.runtime.explain.run import ExplainOptions, log_odds
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service
 from heedful.text.arrays import Ints
@@ -43,11 +43,14 @@ def test_evidence_is_the_change_without_each_token(
     assert explained.evidence is not None
     (evidence,) = explained.evidence
     assert evidence is not None
+    assert evidence.margins is not None
     for i, weight in enumerate(evidence.weights):
         gone = np.array([i])
         rest = Sentence(np.delete(text.ids, gone), without(text.parse.heads, gone))
-        change = before[label] - scores(running, rest, alpha=alpha)[label]
-        assert weight == pytest.approx(change, abs=1e-5)
+        after = scores(running, rest, alpha=alpha)
+        assert weight == pytest.approx(before[label] - after[label], abs=1e-5)
+        odds = [np.log(one[label] / (1 - one[label])) for one in (before, after)]
+        assert evidence.margins[i] == pytest.approx(odds[0] - odds[1], abs=1e-4)
     assert evidence.weights.min() < 0 < evidence.weights.max()
 
 
@@ -96,6 +99,7 @@ def test_a_model_without_an_answer_is_measured_by_the_cosine(running: Running) -
     assert explained.evidence is not None
     assert explained.evidence[0] is not None
     assert (explained.evidence[0].weights > 0).all()
+    assert explained.evidence[0].margins is None
 
 
 @pytest.mark.parametrize("model", ["tiny-sst2", "tiny-nli"])
@@ -115,6 +119,7 @@ def test_a_token_that_leaves_the_vector_as_it_is_has_no_evidence(
         assert deletion is not None
         assert curves is not None
         assert not evidence.weights.any()
+        assert evidence.margins is None or not evidence.margins.any()
         assert {one.value for one in evidence.correlations} == {None}
         assert (deletion.drop, deletion.random, deletion.spread) == (0, 0, 0)
         assert {one.normalised_comprehensiveness for one in curves.deleted.orders} == {None}
@@ -302,3 +307,10 @@ def test_a_long_sentence_has_no_curves(running: Running) -> None:
     with pytest.raises(BadInput, match=r"has 25 tokens: .* explained up to 24 with curves") as e:
         check_length(model, long, "inputs", ExplainOptions(curves=True))
     assert (e.value.param, e.value.code) == ("inputs", "input_too_long")
+
+
+def test_margins_differ_where_the_probability_rounds_to_one() -> None:
+    certain = np.array([[1.0, 1e-30, 1e-40], [1.0, 1e-20, 1e-25]])
+    odds = log_odds(certain, 0, several=False)
+    assert odds == pytest.approx(-np.log([1e-30, 1e-20]), rel=1e-4)
+    assert log_odds(np.array([[0.8, 0.9]]), 0, several=True) == pytest.approx([np.log(4)])

@@ -1,0 +1,37 @@
+// What a model answers: labels with their shares as bars, or a number.
+
+import { element, percent } from "./dom.js";
+import { labelled } from "./terms.js";
+
+// [[label, share]] as bars, in bold where the share is `least` or more.
+export function bars(pairs, least) {
+  const box = element("div", { className: "scores" });
+  for (const [label, share] of pairs) {
+    const best = share >= least ? "best" : "";
+    const bar = element("i");
+    bar.style.width = `${100 * share}%`;
+    box.append(
+      element("span", { textContent: labelled(label), className: best }),
+      element("div", { className: "bar" }, bar),
+      element("span", { textContent: percent(share), className: best }),
+    );
+  }
+  return box;
+}
+
+// What the model answers, if it answers anything. `several`: a text may have several labels, or none, and each label has its
+// probability; they are those of 0.5 and more, as in the library.
+export function judgement({ prediction, relatedness }, several = false) {
+  if (prediction) {
+    const ranked = Object.entries(prediction.scores).sort(([, a], [, b]) => b - a);
+    const least = several ? 0.5 : ranked[0][1];
+    const likely = ranked.filter(([, share]) => share >= least).map(([label]) => label);
+    const said = several ? likely.map(labelled).join(", ") : prediction.label && labelled(prediction.label); // null: the model abstains
+    return [element("h2", { textContent: said || "No label is probable enough" }), bars(ranked, least)];
+  }
+  if (relatedness == null) return [];
+  const said = `${relatedness.toFixed(2)} of 1 to 5`;
+  const meter = element("meter", { min: 1, max: 5, value: relatedness });
+  meter.setAttribute("aria-label", `Relatedness: ${said}`);
+  return [element("h2", { textContent: `Relatedness: ${said}` }), meter];
+}

@@ -1,0 +1,79 @@
+// Texts of the user's: pasted, or in a file that is chosen or dropped.
+
+import { background } from "./background.js";
+import { element } from "./dom.js";
+
+const MOST_BYTES = 20 * 2 ** 20;
+
+// A row of buttons under which texts are given; `use({name, texts, rows, columns})` gets them. `say` shows what is wrong, or nothing.
+export function collection(place, id, use, say) {
+  const shown = element("span", { className: "collected" });
+  const paste = element("button", { type: "button", textContent: "Paste texts" });
+  const file = element("input", { type: "file", accept: ".txt,.csv,.jsonl,.ndjson", className: "unseen", id: `${id}-file` });
+  const open = element("label", { className: "button", textContent: "Open a file" });
+  open.htmlFor = file.id;
+  const column = element("select");
+  const columns = element("label", { className: "prior", hidden: true }, "Column ", column);
+  const field = element("textarea", { id: `${id}-lines`, rows: 6, placeholder: "One text on each line" });
+  const label = element("label", { textContent: "Texts, one on each line" });
+  label.htmlFor = field.id;
+  const take = element("button", { type: "button", textContent: "Use these texts" });
+  const editor = element("div", { className: "editor", hidden: true }, label, field, take);
+  paste.setAttribute("aria-expanded", "false");
+  let table = null;
+
+  const hand = () => {
+    const { name, rows, total } = table;
+    const filled = rows.filter((row) => row[column.value]);
+    const cut = total > rows.length ? `: the first ${rows.length.toLocaleString("en")} of ${total.toLocaleString("en")}` : "";
+    describe(`${filled.length.toLocaleString("en")} texts from ${name}${cut}`);
+    use({ name, columns: table.columns, rows: filled, texts: filled.map((row) => row[column.value]) });
+  };
+  const read = async (name, content) => {
+    say(null);
+    try {
+      table = { name, ...(await background("read", { name: name === "your lines" ? "lines.txt" : name, content })) };
+    } catch (failure) {
+      return say(failure);
+    }
+    column.replaceChildren(...table.columns.map((text, i) => element("option", { value: i, textContent: text, selected: i === table.column })));
+    columns.hidden = table.columns.length < 2;
+    toggle(false);
+    return hand();
+  };
+  const readFile = async (given) => {
+    if (given.size > MOST_BYTES) return say(new Error(`${given.name} has ${(given.size / 2 ** 20).toFixed(0)} MB: the page reads up to 20. heedful embed reads files of any size.`));
+    return read(given.name, await given.text());
+  };
+  const toggle = (shows) => {
+    editor.hidden = !shows;
+    paste.setAttribute("aria-expanded", shows);
+    if (shows) field.focus();
+  };
+  const describe = (text) => { shown.textContent = text; };
+
+  paste.addEventListener("click", () => toggle(editor.hidden));
+  take.addEventListener("click", () => read("your lines", field.value));
+  column.addEventListener("change", hand);
+  file.addEventListener("change", () => file.files.length && readFile(file.files[0]).finally(() => { file.value = ""; }));
+  const panel = place.closest("[role=tabpanel]");
+  panel.addEventListener("dragover", (event) => {
+    if (![...event.dataTransfer.types].includes("Files")) return;
+    event.preventDefault();
+    panel.classList.add("dropping");
+  });
+  for (const type of ["dragleave", "drop"]) panel.addEventListener(type, () => panel.classList.remove("dropping"));
+  panel.addEventListener("drop", (event) => {
+    if (!event.dataTransfer.files.length) return;
+    event.preventDefault();
+    readFile(event.dataTransfer.files[0]);
+  });
+  const hint = element("span", { className: "key", textContent: "or drop a .txt, .csv or .jsonl here: up to 2,000 texts" });
+  place.replaceChildren(element("div", { className: "row" }, shown, paste, file, open, columns, hint), editor);
+  return { describe, read, field };
+}
+
+// A file of rows for spreadsheets; cells that need it are quoted.
+export function csv(rows) {
+  return new Blob([d3.csvFormatRows(rows), "\r\n"], { type: "text/csv" });
+}

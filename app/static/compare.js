@@ -1,0 +1,147 @@
+// The third tab: two sentences, compared by entailment, relatedness and similarity at once.
+
+import { bars } from "./answers.js";
+import { negated, renumbered } from "./changes.js";
+import { byId, element, percent } from "./dom.js";
+import { PAIRS } from "./examples.js";
+import { took, warned } from "./explanation.js";
+import { across, hover } from "./hover.js";
+import { address, remember } from "./link.js";
+import { evidenceKey } from "./pictures.js";
+import { ask, embed, said } from "./requests.js";
+import { actions, button, requests } from "./results.js";
+import { term } from "./terms.js";
+import { evidenceTokens } from "./tokens.js";
+
+const VERDICTS = { entailment: "The second sentence follows from the first", neutral: "The second may be true or false", contradiction: "The second contradicts the first" };
+const SEEN = 0.3; // of probability that moves, from which on a change is seen
+const MOVED = 0.1; // of a cosine
+
+const [first, second] = [byId("first"), byId("second")];
+const form = document.querySelector("form[data-tab=compare]");
+let defaults = {};
+
+byId("compare-tries").append(...PAIRS.map((pair) => button(pair.name, () => {
+  [first.value, second.value] = [pair.first, pair.second];
+  form.requestSubmit();
+})));
+
+// What all models say of a pair: {scores, relatedness, cosine, warning}; null for what no loaded model answers.
+async function measures(a, b, model, truncate, signal) {
+  const [nli, related, vectors] = await Promise.all([
+    model && ask("nli", { premise: a, hypothesis: b, model, truncate }, signal),
+    defaults.relatedness && ask("relatedness", { pairs: [{ a, b }], truncate }, signal),
+    embed([a, b], defaults.embed, signal),
+  ]);
+  const warning = nli ? nli.warning : vectors.warning;
+  return { scores: nli ? nli.answer.scores : null, relatedness: related ? related.answer.scores[0] : null, cosine: cosineOf(vectors), warning };
+}
+
+const cosineOf = ({ vectors, size }) => d3.sum(d3.range(size), (i) => vectors[i] * vectors[size + i]);
+const likeliest = (scores) => Object.entries(scores).sort(([, a], [, b]) => b - a)[0];
+
+function meter(name, value, least, most, shown, about) {
+  const drawn = element("meter", { min: least, max: most, value });
+  drawn.setAttribute("aria-label", `${name}: ${shown}`);
+  return element("div", { className: "measure" }, element("div", { className: "row" }, element("h3", { textContent: name }), term(about)), drawn, element("strong", { textContent: shown }));
+}
+
+// Both sentences with their evidence; a word lights up the one that is most like it in the other sentence.
+function linkedWords(answer) {
+  const parts = answer.sentences.map((sentence, i) => {
+    const evidence = answer.evidence.sentences[i];
+    const words = evidence ? evidenceTokens(sentence, evidence, answer.evidence.of) : element("p", { textContent: sentence.text });
+    return element("section", { className: "picture" }, element("h3", { textContent: ["First sentence", "Second sentence"][i] }), words);
+  });
+  for (const part of parts) hover(part);
+  across(parts, null, answer.similarity);
+  const weighed = answer.evidence.sentences.findIndex(Boolean);
+  const key = weighed < 0 ? [] : [evidenceKey(answer.evidence.of, answer.evidence.sentences[weighed], answer.sentences[weighed])];
+  return [element("h2", { textContent: "What the verdict rests on" }), ...parts, ...key, element("p", { className: "key", textContent: "Point at a word, or tap it: the words most like it in the other sentence are outlined." })];
+}
+
+// Buttons that change the second sentence, and what each measure makes of it.
+function changer(a, b, before, model, signal) {
+  const body = element("tbody");
+  const names = ["Change", "Second sentence", ...(before.scores ? ["Verdict"] : []), ...(before.relatedness === null ? [] : ["Relatedness"]), "Similarity"];
+  const table = element("table", { className: "changes" }, element("thead", {}, element("tr", {}, ...names.map((textContent) => element("th", { scope: "col", textContent })))), body);
+  const remark = element("p", { className: "remark" });
+  remark.setAttribute("role", "status");
+  const row = (name, text, now) => element(
+    "tr", {}, element("th", { scope: "row", textContent: name }), element("td", { textContent: text }),
+    ...(now.scores ? [element("td", { textContent: `${likeliest(now.scores)[0]} ${percent(likeliest(now.scores)[1])}` })] : []),
+    ...(now.relatedness === null ? [] : [element("td", { textContent: now.relatedness.toFixed(2) })]), element("td", { textContent: now.cosine.toFixed(2) }),
+  );
+  body.append(row("as it is", b, before));
+  const show = async (name, [x, y]) => {
+    try {
+      const now = await measures(x, y, model, true, signal);
+      body.append(row(name, name === "swapped" ? `${y} (after “${x}”)` : y, now));
+      remark.textContent = remarkOn(name, before, now);
+    } catch (failure) {
+      if (failure.name !== "AbortError") remark.textContent = said(failure);
+    }
+  };
+  const number = renumbered(b);
+  const buttons = [
+    button("Swap the two", () => show("swapped", [b, a])), button("Negate the second", () => show("negated", [a, negated(b)])),
+    button("Change its number", () => show("another number", [a, number])),
+  ];
+  if (number === null) Object.assign(buttons[2], { disabled: true, title: "The second sentence holds no number." });
+  return [
+    element("h2", { textContent: "What changes if …" }), element("div", { className: "row" }, ...buttons), remark,
+    element("div", { className: "scroll cue", tabIndex: 0, role: "group", ariaLabel: "Changes" }, table),
+  ];
+}
+
+// What the models see of a change, and what they miss.
+function remarkOn(name, before, now) {
+  const parts = [];
+  if (before.scores) {
+    const [was, is] = [likeliest(before.scores)[0], likeliest(now.scores)[0]];
+    const moved = d3.max(Object.keys(now.scores), (label) => Math.abs(now.scores[label] - before.scores[label]));
+    parts.push(was !== is ? `The verdict sees it: ${was} becomes ${is}.` : moved >= SEEN ? `The verdict stays ${was}, less or more sure.` : `The verdict stays ${was}: it hardly sees the change.`);
+  }
+  const by = Math.abs(now.cosine - before.cosine);
+  if (name === "swapped") parts.push("Similarity and relatedness are about the same in both orders; entailment is not.");
+  else parts.push(by < MOVED ? `Similarity hardly sees it (${before.cosine.toFixed(2)}, then ${now.cosine.toFixed(2)}): vectors say what a sentence is about, less what it states.` : `Similarity moves from ${before.cosine.toFixed(2)} to ${now.cosine.toFixed(2)}.`);
+  return parts.join(" ");
+}
+
+export const compare = {
+  task: "nli",
+  fits: (card) => card.kind === "nli",
+  texts: () => [first.value, second.value],
+  options(cards, known) {
+    defaults = known;
+    return cards.filter(compare.fits).map(({ name }) => ({ value: name, text: name }));
+  },
+  able: () => "embed" in defaults,
+  async ask({ signal, question, truncate, model }) {
+    const [a, b] = [first.value, second.value];
+    const link = address(question, null);
+    remember("compare", link);
+    const place = byId("answer-compare");
+    const asked = { inputs: { premise: a, hypothesis: b }, model, evidence: true, truncate };
+    const explained = model ? ask("explain", asked, signal).catch((failure) => {
+      if (failure.code !== "input_too_long" && failure.code !== "no_explanation") throw failure;
+      return null; // compared without pictures
+    }) : null;
+    const [before, pictures] = await Promise.all([measures(a, b, model, truncate, signal), explained]);
+    const label = before.scores && likeliest(before.scores)[0];
+    const title = label ? (VERDICTS[label] ?? label) : before.relatedness !== null ? `Relatedness: ${before.relatedness.toFixed(2)} of 1 to 5` : `Similarity: ${before.cosine.toFixed(2)}`;
+    const measured = element("div", { className: "measures" },
+      ...(label ? [element("div", { className: "measure" }, element("div", { className: "row" }, element("h3", { textContent: "Entailment" }), term("entailment")), bars(Object.entries(before.scores), likeliest(before.scores)[1]))] : []),
+      ...(before.relatedness === null ? [] : [meter("Relatedness", before.relatedness, 1, 5, `${before.relatedness.toFixed(2)} of 1 to 5`, "relatedness")]),
+      meter("Similarity", Math.max(0, before.cosine), 0, 1, before.cosine.toFixed(2), "alike"));
+    const why = button("Why? Attention and grammar", () => {
+      location.hash = new URLSearchParams({ tab: "why", model, "why-text": a, "why-second": b });
+    });
+    const body = model ? { premise: a, hypothesis: b, model } : { pairs: [{ a, b }] };
+    place.replaceChildren(
+      element("h2", { textContent: title }), measured, ...warned(before.warning), ...(pictures ? linkedWords(pictures.answer) : model ? [element("p", { className: "key", textContent: "Words are weighed in sentences of up to 128 tokens." })] : []),
+      ...changer(a, b, before, model, signal), ...(pictures ? [element("div", { className: "row" }, why)] : []),
+      actions(link, pictures?.answer ?? before), ...(pictures ? [took(pictures.timing)] : []), requests(model ? "nli" : "relatedness", body),
+    );
+  },
+};

@@ -1,0 +1,48 @@
+// Pairs of texts that are almost the same, the closest first.
+
+import { element } from "./dom.js";
+import { judgePairs } from "./matches.js";
+
+const SHOWN = 30;
+
+export function duplicates() {
+  const summary = element("summary", { textContent: "Near-duplicates" });
+  const slider = element("input", { type: "range", min: 0.6, max: 0.99, step: 0.01, value: 0.9 });
+  const shown = element("output");
+  const list = element("ol", { className: "pairs" });
+  const box = element("details", { className: "wide" }, summary, element("label", { className: "prior" }, "At least this much alike ", slider, shown), list);
+  let [texts, pairs, running] = [[], null, new AbortController()];
+
+  const draw = async () => {
+    running.abort();
+    running = new AbortController();
+    const least = Number(slider.value);
+    shown.textContent = least.toFixed(2);
+    if (!pairs) {
+      summary.textContent = "Near-duplicates (being counted)";
+      list.replaceChildren();
+      return;
+    }
+    const close = pairs.filter(([, , cosine]) => cosine >= least);
+    summary.textContent = `Near-duplicates (${close.length === 300 ? "300 and more" : close.length})`;
+    const first = close.slice(0, SHOWN);
+    list.replaceChildren(...first.map(([i, j, cosine]) => element("li", {}, element("span", { textContent: texts[i] }), element("span", { textContent: texts[j] }), element("p", { className: "meta", textContent: `${cosine.toFixed(2)} alike` }))));
+    if (!box.open) return;
+    try {
+      const said = await judgePairs(first.map(([i, j]) => [texts[i], texts[j]]), running.signal);
+      said.forEach((one, k) => one && list.children[k].lastChild.append(" · ", one));
+    } catch (failure) {
+      if (failure.name !== "AbortError") throw failure;
+    }
+  };
+  slider.addEventListener("input", draw);
+  box.addEventListener("toggle", () => box.open && draw());
+  return {
+    box,
+    // `closest` null: they are not known yet.
+    show(given, closest) {
+      [texts, pairs] = [given, closest];
+      draw();
+    },
+  };
+}

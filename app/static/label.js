@@ -1,0 +1,139 @@
+// The second tab: a text, or a file of them, with labels of the user's or of a trained classifier.
+
+import { bars, judgement } from "./answers.js";
+import { attempt, report } from "./attempt.js";
+import { collection, csv } from "./collection.js";
+import { byId, element, percent } from "./dom.js";
+import { CLASSIFIED, LABELLED } from "./examples.js";
+import { took, warned } from "./explanation.js";
+import { address, remember } from "./link.js";
+import { ask } from "./requests.js";
+import { actions, button, requests, save } from "./results.js";
+import { tags } from "./tags.js";
+import { labelled, term } from "./terms.js";
+
+export const OWN = ""; // the value of the choice "labels of your own"
+const BATCH = 32; // texts in a request
+const SHOWN = 200; // rows of a file that are listed
+
+const text = byId("text");
+const form = document.querySelector("form[data-tab=label]");
+const own = tags(byId("tags"), byId("labels"), () => text.value.trim() && own.read().length && form.requestSubmit());
+own.draw();
+let cards = [];
+let rows = null; // texts of a file, which are labelled in place of the one text
+
+const chosen = () => byId("model-label").value;
+const card = () => cards.find(({ name }) => name === chosen());
+
+const use = collection(byId("label-collection"), "label", (given) => {
+  rows = given;
+  attempt(labelRows, "label");
+}, (failure) => report("label", failure));
+use.describe("Many texts?");
+
+// Examples for the labels that are chosen, and the tags where they are the user's.
+function offer() {
+  byId("tags").hidden = chosen() !== OWN;
+  const known = card()?.labels ?? [];
+  const kind = Object.keys(CLASSIFIED).find((label) => known.includes(label)) ?? "any";
+  const examples = chosen() === OWN ? LABELLED : CLASSIFIED[kind].map((example) => ({ text: example, labels: null }));
+  byId("label-tries").replaceChildren("Try: ", ...examples.map((example) => button(example.text, () => {
+    rows = null;
+    text.value = example.text;
+    if (example.labels) own.set(example.labels); // which asks
+    else form.requestSubmit();
+  })));
+}
+
+// The request for these texts, one or a list.
+function request(inputs, truncate) {
+  const cut = truncate ? { truncate } : {};
+  return chosen() === OWN ? { inputs, labels: own.read(), ...cut } : { inputs, model: chosen(), ...cut };
+}
+
+// What is said of one text, with labels of the user's or of a classifier: {prediction}, as of /explain, and `none`.
+function read(answer) {
+  const ranked = answer.labels ?? answer;
+  const known = ranked.filter(({ label }) => label !== null); // null: the model abstains
+  const scores = Object.fromEntries(known.map(({ label, score }) => [label, score]));
+  if (answer.labels) {
+    const label = answer.none > 0.5 ? "None of these" : ranked[0].label;
+    return { prediction: { label, scores }, none: answer.none };
+  }
+  return { prediction: { label: ranked[0].label, scores } };
+}
+
+async function labelText(signal, question, truncate) {
+  const asked = request(text.value, truncate);
+  const link = address(question, null);
+  remember("label", link);
+  const { answer, timing, warning } = await ask("classify", asked, signal);
+  const { prediction, none } = read(answer);
+  const place = byId("answer-label");
+  const drawn = none === undefined
+    ? judgement({ prediction }, card().multi_label)
+    : [element("h2", { textContent: prediction.label }), bars(Object.entries(prediction.scores), d3.max(Object.values(prediction.scores))), element("div", { className: "none" }, bars([["None of these", none]], 0.5))];
+  const more = none === undefined
+    ? button("Why this answer?", () => {
+      location.hash = new URLSearchParams({ tab: "why", model: chosen(), "why-text": text.value });
+    })
+    : element("p", { className: "key" }, "Scores compare your labels with each other; “none of these” is apart. ", term("labels of your own"));
+  place.replaceChildren(...drawn, more, ...warned(warning), actions(link, answer), took(timing), requests("classify", asked));
+}
+
+async function labelRows(signal) {
+  const { texts } = rows;
+  const place = byId("answer-label");
+  const progress = element("progress", { max: texts.length, value: 0 });
+  progress.setAttribute("aria-label", "Texts labelled");
+  place.replaceChildren(element("h2", { textContent: `${texts.length.toLocaleString("en")} texts` }), progress);
+  const results = [];
+  let warning = null;
+  for (let from = 0; from < texts.length; from += BATCH) {
+    const { answer, warning: note } = await ask("classify", request(texts.slice(from, from + BATCH), true), signal);
+    results.push(...answer.map(read));
+    warning ??= note;
+    progress.value = results.length;
+  }
+  const best = ({ prediction: { label, scores }, none }) => [label ?? "no label", label === "None of these" ? none : (scores[label] ?? d3.max(Object.values(scores)))];
+  const counts = d3.rollups(results, (all) => all.length / results.length, (one) => best(one)[0]).sort(([, a], [, b]) => b - a);
+  const labels = chosen() === OWN ? own.read() : card().labels;
+  const download = button("Save CSV", () => save(csv([
+    [...rows.columns, "label", ...labels.map((label) => `score ${label}`), ...(chosen() === OWN ? ["none of these"] : [])],
+    ...results.map((one, i) => [...rows.rows[i], best(one)[0], ...labels.map((label) => one.prediction.scores[label]?.toFixed(4)), ...(chosen() === OWN ? [one.none.toFixed(4)] : [])]),
+  ]), "labelled.csv"));
+  const line = (one, i) => {
+    const [label, score] = best(one);
+    return element("tr", {}, element("td", { textContent: texts[i] }), element("td", { textContent: labelled(label) }), element("td", { textContent: percent(score) }));
+  };
+  const head = element("tr", {}, ...["Text", "Label", "Score"].map((textContent) => element("th", { scope: "col", textContent })));
+  const table = element("table", { className: "labelled" }, element("thead", {}, head), element("tbody", {}, ...results.slice(0, SHOWN).map(line)));
+  const cut = results.length > SHOWN ? [element("p", { className: "key", textContent: `The first ${SHOWN} are listed; the file has all ${results.length.toLocaleString("en")}.` })] : [];
+  place.replaceChildren(
+    element("h2", { textContent: `${texts.length.toLocaleString("en")} texts: ${labelled(counts[0][0])} most often` }), bars(counts, counts[0][1]),
+    ...warned(warning), element("div", { className: "actions" }, download), ...cut, table, requests("classify", request(texts.slice(0, 2), false)),
+  );
+}
+
+text.addEventListener("input", () => { rows = null; });
+
+export const label = {
+  task: "zero-shot",
+  fits: (one) => one.kind === "classification",
+  texts: () => [text.value],
+  // The choices: the user's labels, if a loaded model can, and each classifier.
+  options(known, defaults) {
+    cards = known;
+    const trained = known.filter(label.fits).map(({ name, labels }) => ({ value: name, text: `${name}: ${labels.slice(0, 3).map((one) => labelled(one).split(": ").at(-1)).join(", ")}${labels.length > 3 ? " …" : ""}` }));
+    return ["zero-shot" in defaults ? [{ value: OWN, text: "Labels of your own" }] : [], trained].flat();
+  },
+  chosen: offer,
+  drawn: own.draw,
+  async ask({ signal, question, truncate }) {
+    own.take();
+    if (rows) return labelRows(signal);
+    if (chosen() === OWN && !own.read().length) throw new Error("Add a label or two first.");
+    return labelText(signal, question, truncate);
+  },
+};

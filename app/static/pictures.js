@@ -1,0 +1,99 @@
+// The pictures of an explanation, for the page and for the file of `heedful explain`.
+
+import { element, percent } from "./dom.js";
+import { heatMap } from "./heatmap.js";
+import { across, hover } from "./hover.js";
+import { meanings, term } from "./terms.js";
+import { evidenceTokens, tokens } from "./tokens.js";
+import { arcs, dye } from "./tree.js";
+
+const FOLDED = 30; // tokens of a sentence whose tree is folded: it is far wider than a window
+
+// A picture of each sentence, and for a pair the similarity of their tokens. `shadings` names how the tokens of each
+// are shaded, if not by the first shading that there is.
+export function pictures(answer, shadings = []) {
+  const evidence = answer.evidence?.sentences ?? [];
+  const names = answer.sentences.length === 2 ? ["First sentence", "Second sentence"] : ["Its words"];
+  const drawn = answer.sentences.map((one, i) => sentence(names[i], one, evidence[i], answer.evidence?.of, shadings[i]));
+  for (const one of drawn) hover(one);
+  if (!answer.similarity) return drawn;
+  const map = between(answer);
+  across(drawn, map, answer.similarity);
+  return [...drawn, map];
+}
+
+function sentence(name, one, evidence, of, shading) {
+  const words = one.tokens.map((token) => token.text);
+  const title = element("h2", { textContent: name });
+  const picture = element("section", { className: "picture" });
+  const shaded = element("div");
+  const attention = [...one.pooling, ...(one.gate ?? [])].map(({ name: kind, weights }) => ({
+    name: kind, draw: () => [tokens(one, weights, kind), element("p", { className: "key" }, `The stronger its colour, the larger its weight in ${kind}. `, term(kind))],
+  }));
+  const signedShadings = [];
+  if (evidence?.gradients) {
+    const { gradients } = evidence;
+    signedShadings.push({ name: "integrated gradients", draw: () => [evidenceTokens(one, { weights: gradients.weights }, of), gradientsKey(of, gradients)] });
+  }
+  if (evidence) signedShadings.push({ name: "evidence", draw: () => [evidenceTokens(one, evidence, of), evidenceKey(of, evidence, one)] });
+  const shadings = [...signedShadings, ...attention];
+  const tree = element("div", { className: "scroll tree", tabIndex: 0 }, arcs(one.tree.displacy));
+  tree.setAttribute("role", "group");
+  tree.setAttribute("aria-label", "Dependency tree");
+  const shade = (i) => {
+    shaded.replaceChildren(...shadings[i].draw());
+    dye(tree, shaded);
+  };
+  const first = Math.max(0, shadings.findIndex(({ name: kind }) => kind === shading));
+  const heading = element("div", { className: "row" }, title);
+  if (shadings.length > 1) {
+    const select = element("select");
+    select.append(...shadings.map(({ name: kind }, i) => element("option", { value: i, textContent: kind, selected: i === first })));
+    select.addEventListener("change", () => shade(select.value));
+    heading.append(element("label", { className: "prior" }, "Shaded by ", select));
+  }
+  if (shadings.length) shade(first);
+  const labels = [...new Set(one.tree.displacy.arcs.map(({ label }) => label))];
+  const grammar = element("details", { className: "grammar", open: words.length <= FOLDED }, element("summary", { textContent: "Grammar: which word belongs to which" }), tree, meanings(labels));
+  picture.append(heading, shaded, grammar);
+  const maps = one.maps.map(({ name: head, weights }) =>
+    heatMap({ rows: weights.length === words.length ? words : weights.map(() => "sentence"), columns: words, weights, name: head }));
+  if (maps.length) {
+    const grid = element("div", { className: maps.length === 6 ? "maps six" : "maps" }, ...maps);
+    const said = evidence ? rankings(evidence) : [];
+    picture.append(element("details", { className: "why" }, element("summary", { textContent: "Attention: where each head looks" }), element("p", { className: "key" }, "A row is a word, its colours where it looks. ", term("heads")), ...said, grid));
+  }
+  return picture;
+}
+
+// What the colours and numbers of the evidence mean.
+export function evidenceKey(of, { margins }, { tokens: words }) {
+  const unknown = words.some((token) => !token.known) ? " Dashed: not in the vocabulary." : "";
+  const unit = margins ? "its log-odds" : of === "relatedness" ? "hundredths of a point" : "hundredths";
+  const said = of === "cosine" ? "+ how far the vector turns without the word." : `+ speaks for ${of}, − against it.`;
+  return element("p", { className: "key" }, `${said} Each number is what leaving out the word changes, in ${unit}.${unknown} `, term("evidence"));
+}
+
+// What integrated gradients are, and how sure they are.
+function gradientsKey(of, { score, baseline, spread }) {
+  const sure = ` Give or take ${percent(spread)}.`;
+  const text = `Integrated gradients of ${of}: what each word adds on the way from no words (${baseline.toFixed(2)}) to the sentence (${score.toFixed(2)}).${sure}`;
+  return element("p", { className: "key", textContent: text });
+}
+
+// How each map and weight ranks the words, compared with the evidence.
+function rankings({ correlations }) {
+  const known = correlations.filter(({ value }) => value !== null);
+  if (!known.length) return [];
+  const text = known.map(({ name, value }) => `${name} ${value.toFixed(2)}`).join(" · ");
+  return [element("p", { className: "key" }, `Rank correlation with the size of the evidence: ${text} `, term("correlation"))];
+}
+
+function between({ sentences: [first, second], similarity: cosines }) {
+  const [rows, columns] = [first, second].map((one) => one.tokens.map((token) => token.text));
+  const map = heatMap({
+    rows, columns, weights: cosines, name: "Similarity of their words", domain: [Math.min(0, d3.min(cosines.flat())), 1], compared: true,
+    format: (value) => value.toFixed(2),
+  });
+  return element("section", { className: "picture" }, element("div", { className: "maps" }, map));
+}

@@ -1,0 +1,54 @@
+// The fourth tab: what an answer rests on, and what the model attends to on the way.
+
+import { judgement } from "./answers.js";
+import { byId, element } from "./dom.js";
+import { CLASSIFIED, PAIRS } from "./examples.js";
+import { explanation } from "./explanation.js";
+import { button } from "./results.js";
+
+const [text, second] = [byId("why-text"), byId("why-second")];
+const AT_FIRST = [text.value, PAIRS[0].first];
+let cards = [];
+const card = () => cards.find(({ name }) => name === byId("model-why").value);
+const SIDES = { nli: ["premise", "hypothesis"], relatedness: ["a", "b"] };
+const pairs = (kind) => Object.hasOwn(SIDES, kind);
+
+// {name, texts} of examples for the chosen model.
+function examples() {
+  if (!card()) return [];
+  if (pairs(card().kind)) return PAIRS.map(({ name, first, second: other }) => ({ name, texts: [first, other] }));
+  const kind = Object.keys(CLASSIFIED).find((label) => card().labels.includes(label)) ?? "any";
+  return CLASSIFIED[kind].map((example) => ({ name: example, texts: [example] }));
+}
+
+export const why = {
+  task: "explain",
+  fits: (one) => "explain.onnx" in one.files,
+  texts: () => (second.disabled ? [text.value] : [text.value, second.value]),
+  options(known) {
+    cards = known;
+    const uses = { classification: "labels a text", nli: "entailment of a pair", relatedness: "relatedness of a pair", embedding: "vector of a text" };
+    return known.filter(why.fits).map(({ name, kind }) => ({ value: name, text: `${name}: ${uses[kind]}` }));
+  },
+  // Models of pairs read two sentences.
+  chosen() {
+    const single = !card() || !pairs(card().kind);
+    if (single !== second.disabled && AT_FIRST.includes(text.value)) text.value = AT_FIRST[single ? 0 : 1]; // the example of the other kind
+    second.disabled = single;
+    byId("why-pair").hidden = second.disabled;
+    byId("why-tries").replaceChildren("Try: ", ...examples().map(({ name, texts }) => button(name, () => {
+      [text.value, second.value] = [texts[0], texts[1] ?? second.value];
+      text.form.requestSubmit();
+    })));
+  },
+  async ask({ signal, question, priors, truncate, model }) {
+    const { kind } = card();
+    const inputs = pairs(kind) ? Object.fromEntries(SIDES[kind].map((side, i) => [side, [text, second][i].value])) : text.value;
+    const models = cards.filter((one) => why.fits(one) && (pairs(kind) ? one.kind === kind : !pairs(one.kind))).map(({ name }) => name);
+    const judge = (answer) => {
+      const drawn = judgement(answer, cards.find(({ name }) => name === answer.model).multi_label);
+      return drawn.length ? drawn : [element("h2", { textContent: "A vector, and no label: what turns it" })];
+    };
+    await explanation({ tab: "why", place: byId("answer-why"), question, body: { inputs, model, truncate }, models, priors, judge })(signal);
+  },
+};

@@ -1,0 +1,120 @@
+"""The third tab: two sentences."""
+
+from collections.abc import Callable, Iterator
+from urllib.parse import urljoin
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.page.accessible import accessible
+from tests.page.visiting import answer_again, visit
+
+ANSWER = "#answer-compare:not([aria-busy])"
+
+
+@pytest.fixture
+def compare(browser: Browser, shipped: str) -> Iterator[Page]:
+    with visit(browser, shipped + "/#tab=compare") as opened:
+        yield opened
+
+
+def test_three_measures_in_one_view(compare: Page, keep: Callable[[Page, str], None]) -> None:
+    """As the service answers them; the verdict rests on words whose numbers are not all nothing, at 100 % too."""
+    answer = compare.locator(ANSWER)
+    pair = {
+        "premise": "Two kids at a ballgame wash their hands",
+        "hypothesis": "The children are asleep at home",
+    }
+    scores = compare.request.post(urljoin(compare.url, "nli"), data=pair).json()["scores"]
+    bars = answer.locator(".measures .scores > span").all_inner_texts()
+    assert dict(zip(bars[::2], bars[1::2], strict=True)) == {
+        name: f"{100 * share:.1f} %" for name, share in scores.items()
+    }
+    a, b = np.array(
+        compare.request.post(
+            urljoin(compare.url, "embed"), data={"inputs": list(pair.values())}
+        ).json()
+    )
+    expect(answer.get_by_label("Similarity:")).to_have_attribute(
+        "aria-label", f"Similarity: {a @ b:.2f}"
+    )
+    assert scores["contradiction"] > 0.999
+    numbers = answer.locator(".tokens small").all_inner_texts()
+    assert len(numbers) == 14
+    assert {"+", "\u2212"} <= {number[0] for number in numbers}
+    assert max(float(number.replace("\u2212", "-")) for number in numbers) > 1
+    keep(compare, "compare")
+    accessible(compare)
+
+
+def test_a_word_lights_up_what_is_like_it_in_the_other_sentence(compare: Page) -> None:
+    with compare.expect_response("**/explain") as answered:
+        compare.get_by_role("button", name="Compare").click()
+    cosines = np.array(answer_again(compare, answered.value)["similarity"])
+    sides = [compare.locator(f"{ANSWER} .tokens").nth(side) for side in (0, 1)]
+    for side, lines in enumerate((cosines, cosines.T)):
+        for i, line in enumerate(lines):
+            sides[side].locator("button").nth(i).hover()
+            lit = (
+                sides[1 - side]
+                .locator(".near")
+                .evaluate_all("all => all.map(b => Number(b.dataset.token))")
+            )
+            assert lit == [int(k) for k in np.flatnonzero(line >= line.max() - 0.02)]
+    sides[1].locator("button").nth(3).focus()  # the keyboard does it as well
+    expect(sides[0].locator(".near")).not_to_have_count(0)
+    compare.locator("#first").focus()
+    expect(compare.locator(".near")).to_have_count(0)
+
+
+def test_changes_show_what_is_seen_and_missed(
+    compare: Page, keep: Callable[[Page, str], None]
+) -> None:
+    compare.get_by_role("button", name="one number").click()
+    expect(compare.locator("#second")).to_have_value("The ticket costs 540 euros")
+    answer = compare.locator(ANSWER)
+    rows = answer.locator(".changes tbody tr")
+    expect(rows).to_have_count(1)
+    for name, expected in (
+        ("Change its number", "The ticket costs 1080 euros"),
+        ("Negate the second", "It is not true that the ticket costs 540 euros"),
+        ("Swap the two", "The ticket costs 450 euros (after “The ticket costs 540 euros”)"),
+    ):
+        with compare.expect_response("**/nli") as answered:
+            answer.get_by_role("button", name=name).click()
+        found = answer_again(compare, answered.value)
+        row = answer.locator(".changes tbody tr").filter(
+            has=compare.get_by_text(expected, exact=True)
+        )
+        expect(row.locator("td").nth(1)).to_have_text(
+            f"{found['label']} {100 * found['scores'][found['label']]:.1f} %"
+        )
+        expect(answer.locator(".remark")).to_contain_text("The verdict")
+    keep(compare, "changes")
+    accessible(compare)
+    compare.get_by_role("button", name="on and off").click()
+    expect(compare.get_by_role("button", name="Change its number")).to_be_disabled()
+
+
+DENIED = {
+    "The door is open": "The door is not open",
+    "The door isn't open": "The door is open",
+    "I cannot come": "I can come",
+    "Turn on the light": "Turn off the light",
+    "She sleeps": "It is not true that she sleeps",
+}
+
+
+def test_negation(compare: Page) -> None:
+    negate = "async texts => texts.map((await import('/static/changes.js')).negated)"
+    assert compare.evaluate(negate, list(DENIED)) == list(DENIED.values())
+
+
+def test_relatedness(relating: str, browser: Browser) -> None:
+    with visit(browser, f"{relating}/#tab=compare&first=two+dogs&second=a+man") as page:
+        pair = {"pairs": [{"a": "two dogs", "b": "a man"}]}
+        (found,) = page.request.post(urljoin(page.url, "relatedness"), data=pair).json()["scores"]
+        meter = page.locator(ANSWER).get_by_label("Relatedness:")
+        expect(meter).to_have_attribute("aria-label", f"Relatedness: {found:.2f} of 1 to 5")
+        assert float(meter.get_attribute("value") or 0) == pytest.approx(found)

@@ -1,0 +1,121 @@
+"""The second tab: labels of the user's and of trained classifiers, for a text or a file."""
+
+import csv
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.page.accessible import accessible
+from tests.page.visiting import answer_again, visit
+
+
+@pytest.fixture
+def label(browser: Browser, shipped: str) -> Iterator[Page]:
+    with visit(browser, shipped + "/#tab=label") as opened:
+        yield opened
+
+
+def test_labels_of_ones_own_are_tags(label: Page, keep: Callable[[Page, str], None]) -> None:
+    """Each change asks again; the bars are the service's scores, with none of these apart."""
+    field = label.get_by_label("Your labels", exact=True).and_(label.locator("input"))
+    field.fill("sports, cooking")
+    with label.expect_response("**/classify") as answered:
+        field.press("Enter")
+    expect(label.locator(".tags li")).to_have_count(6)
+    field.press("Backspace")  # the last tag
+    with label.expect_response("**/classify") as answered:
+        label.get_by_role("button", name="Remove the label billing").click()
+    found = answer_again(label, answered.value)
+    labels = ["delivery", "account", "broken product", "sports"]
+    assert sorted(one["label"] for one in found["labels"]) == sorted(labels)
+    shares = {one["label"]: one["score"] for one in found["labels"]} | {
+        "None of these": found["none"]
+    }
+    answer = label.locator("#answer-label:not([aria-busy])")
+    expect(answer.locator(".bar")).to_have_count(5)
+    texts = answer.locator(".scores > span").all_inner_texts()
+    shown = dict(zip(texts[::2], texts[1::2], strict=True))
+    assert shown == {name: f"{100 * share:.1f} %" for name, share in shares.items()}
+    for width, share in zip(
+        answer.locator(".bar > i").evaluate_all(
+            "all => all.map(bar => bar.getBoundingClientRect().width / bar.parentElement.clientWidth)"
+        ),
+        shown.values(),
+        strict=True,
+    ):
+        assert width == pytest.approx(float(share.removesuffix(" %")) / 100, abs=0.01)
+    keep(label, "label")
+    accessible(label)
+
+
+def test_an_example_brings_its_labels_and_a_classifier_its_examples(label: Page) -> None:
+    label.get_by_role("button", name=re.compile("^Fry the onions")).click()
+    expect(label.locator("#answer-label:not([aria-busy]) h2")).to_have_text("cooking")
+    label.locator("#model-label").select_option("ms-san-trec")
+    expect(label.locator("#tags")).to_be_hidden()
+    label.get_by_role("button", name=re.compile("^Who painted")).click()
+    expect(label.locator("#answer-label h2")).to_have_text("HUM: a person or group")
+    label.get_by_role("button", name="Why this answer?").click()
+    expect(label.get_by_role("tab", name="Why")).to_have_attribute("aria-selected", "true")
+    expect(label.locator("#why-text")).to_have_value(re.compile("^Who painted"))
+    expect(label.locator("#answer-why .picture")).to_be_visible()
+
+
+def test_a_file_is_labelled(label: Page, tmp_path: Path) -> None:
+    """Row by row as alone; the table is saved with the file's columns."""
+    texts = ["Fry the onions.", "The team won the cup.", "Add salt to the soup."] * 15
+    rows = "".join(f"{i},{text}\n" for i, text in enumerate(texts))
+    label.locator("#labels").evaluate("one => { one.value = 'cooking\\nsports'; }")
+    file = {"name": "rows.csv", "mimeType": "text/csv", "buffer": f"id,text\n{rows}".encode()}
+    label.locator("#label-file").set_input_files(file)  # type: ignore[arg-type]
+    answer = label.locator("#answer-label:not([aria-busy])")
+    expect(answer.locator("h2")).to_contain_text("45 texts: cooking most often")
+    expect(answer.locator(".labelled tbody tr")).to_have_count(45)
+    with label.expect_download() as download:
+        answer.get_by_role("button", name="Save CSV").click()
+    download.value.save_as(tmp_path / "labelled.csv")
+    with (tmp_path / "labelled.csv").open(newline="") as saved:
+        found = list(csv.DictReader(saved))
+    assert [row["text"] for row in found] == texts
+    alone = label.request.post(
+        label.url.split("#")[0] + "classify",
+        data={"inputs": texts[:3], "labels": ["cooking", "sports"]},
+    ).json()
+    for row, one in zip(found, alone, strict=False):
+        scores = {entry["label"]: entry["score"] for entry in one["labels"]}
+        assert float(row["score cooking"]) == pytest.approx(scores["cooking"], abs=1e-3)
+        assert row["label"] == ("None of these" if one["none"] > 0.5 else one["labels"][0]["label"])
+    accessible(label)
+
+
+def test_no_labels_are_asked_for(label: Page) -> None:
+    label.locator("#labels").evaluate("one => { one.value = ''; }")
+    label.get_by_role("button", name="Label", exact=True).click()
+    expect(label.locator("#error")).to_have_text("Add a label or two first.")
+
+
+def test_a_model_that_abstains_gives_no_label(relating: str, browser: Browser) -> None:
+    with visit(browser, f"{relating}/#tab=label&model=tiny-sst2") as page:
+        answer = page.locator("#answer-label")
+        expect(answer.locator("h2")).to_have_text("No label is probable enough")
+
+
+def test_a_text_may_have_several_labels_or_none(relating: str, browser: Browser) -> None:
+    with visit(browser, f"{relating}/#tab=label&model=tiny-tags&text=good") as page:
+        answer = page.locator("#answer-label:not([aria-busy])")
+        numbers = set()
+        for text in ("bad", "dog", "two dogs wash", "their hands", "man is not bad"):
+            page.locator("#text").fill(text)
+            with page.expect_response("**/classify") as answered:
+                page.locator("#text").press("Enter")
+            scores = {one["label"]: one["score"] for one in answer_again(page, answered.value)}
+            likely = [name for name in scores if scores[name] >= 0.5]
+            likely.sort(key=lambda name: -scores[name])
+            said = ", ".join(likely) or "No label is probable enough"
+            expect(answer.locator("h2")).to_have_text(said)
+            expect(answer.locator(".scores > span.best:nth-child(3n + 1)")).to_have_text(likely)
+            numbers.add(len(likely))
+        assert numbers - {1}

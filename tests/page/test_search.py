@@ -1,0 +1,273 @@
+"""The first tab: texts that are closest to a question."""
+
+import csv
+import re
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urljoin
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.page.accessible import accessible
+
+LINES = [
+    "A dog runs on the beach",
+    "The stock market fell",
+    "Two dogs play by the sea",
+    "I like tea",
+]
+GRID = [f"The number of the house is {i}" for i in range(150)]
+
+
+def vectors(page: Page, texts: list[str]) -> np.ndarray:
+    """Of the default model, as the service gives them: the reference for what the page computes."""
+    answer = page.request.post(urljoin(page.url, "embed"), data={"inputs": texts})
+    return np.array(answer.json())
+
+
+def results(page: Page) -> list[str]:
+    return [text.strip() for text in page.locator(".results .text").all_inner_texts()]
+
+
+def use(page: Page, lines: list[str]) -> None:
+    """Pastes them, as a user does."""
+    page.get_by_role("button", name="Paste texts").first.click()
+    page.locator("#search-lines").fill("\n".join(lines))
+    page.get_by_role("button", name="Use these texts").first.click()
+    expect(page.locator("#search-collection .collected")).to_contain_text(f"{len(lines):,} texts")
+    expect(page.locator(".results li").first).to_be_visible()
+    expect(page.locator(".finding .timing")).to_contain_text(f"{len(lines):,} texts read in")
+
+
+def test_the_first_paint_is_an_answered_example(
+    page: Page, keep: Callable[[Page, str], None]
+) -> None:
+    """A question, its answers and the map are in the window; of 60 texts the closest come first."""
+    for part in (".results li", ".points canvas", ".clusters"):
+        box = page.locator(part).first.bounding_box()
+        assert box is not None
+        assert box["y"] < 900, part
+    expect(page.locator(".results li")).to_have_count(10)
+    expect(page.locator(".finding .timing")).to_contain_text("60 texts compared")
+    keep(page, "search")
+    accessible(page)
+
+
+def test_results_are_the_nearest_texts_as_one_types(page: Page) -> None:
+    use(page, LINES)
+    cosines = []
+    for typed in ("d", "dog", "dogs", "money"):
+        page.locator("#query").fill(typed)
+        question, *texts = vectors(page, [typed, *LINES])
+        cosines = np.array(texts) @ question
+        order = [LINES[i] for i in np.argsort(-cosines)]
+        expect(page.locator(".results .text")).to_have_text(order)
+    alike = [float(one.split()[0]) for one in page.locator(".results .meta").all_inner_texts()]
+    assert alike == pytest.approx(sorted(cosines, reverse=True), abs=0.006)
+    page.locator("#query").fill("")
+    expect(page.locator(".results .text")).to_have_text(LINES)
+
+
+def test_marked_words_are_those_that_made_the_match(page: Page) -> None:
+    """Without one of them the text is farther from the question than without any word that is not marked."""
+    use(page, LINES)
+    page.locator("#query").fill("where is the puppy?")
+    expect(page.locator(".results mark").first).to_be_visible()
+    text = results(page)[0]
+    marked = page.locator(".results li").first.locator("mark").all_inner_texts()
+    words = text.split()
+    shorter = [" ".join(words[:i] + words[i + 1 :]) for i in range(len(words))]
+    question, *left = vectors(page, ["where is the puppy?", *shorter])
+    without = np.array(left) @ question
+    is_marked = np.array([word in marked for word in words])
+    assert without[is_marked].max() < without[~is_marked].min()
+
+
+def test_the_same_and_the_opposite_are_said(page: Page) -> None:
+    """As /nli judges in both directions."""
+    page.locator("#query").fill("How do I turn off the notifications?")
+    expect(page.locator(".results .text").first).to_have_text(page.locator("#query").input_value())
+    expect(page.locator(".results li").first).to_contain_text("says the same")
+    texts = results(page)[:5]
+    said = page.locator(".results li").all_inner_texts()[:5]
+    question = page.locator("#query").input_value()
+    for text, line in zip(texts, said, strict=True):
+        pairs = [{"premise": a, "hypothesis": b} for a, b in ((question, text), (text, question))]
+        answer = page.request.post(urljoin(page.url, "nli"), data={"pairs": pairs})
+        scores = [result["scores"] for result in answer.json()["results"]]
+        for label, phrase in (("entailment", "says the same"), ("contradiction", "the opposite")):
+            both = min(score[label] for score in scores)
+            assert (phrase in line) == (both >= 0.5), (text, both)
+
+
+def test_a_term_is_explained_on_tap(page: Page) -> None:
+    button = page.get_by_role("button", name="How the map is drawn")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".term:popover-open")).to_contain_text("principal components")
+    accessible(page)
+    page.keyboard.press("Escape")
+    expect(page.locator(".term:popover-open")).to_have_count(0)
+
+
+FILES = {
+    "lines.txt": ("\ufeffA dog\r\n\r\nA cat\r\n", ["A dog", "A cat"]),
+    "table.csv": ('id,Title,body\n1,"Dogs, and cats",x\n2,Birds,y\n', ["Dogs, and cats", "Birds"]),
+    "longest.csv": ("id;note\n1;a long text\n2;another text\n", ["a long text", "another text"]),
+    "one.csv": ("A dog\nA cat\n", ["A dog", "A cat"]),
+    "rows.jsonl": (
+        '{"id": 1, "text": "A dog"}\n{"text": "A \\u0000cat \\ud800"}\n',
+        ["A dog", "A cat \ufffd"],
+    ),
+    "strings.jsonl": ('"A dog"\n"A cat"\n', ["A dog", "A cat"]),
+    "page.pdf": ("x", "page.pdf is no .txt, .csv or .jsonl file"),
+    "empty.txt": ("\n \n", "empty.txt holds no text"),
+    "bad.jsonl": ('{"text": "a"}\n{text}\n', "Line 2 is no JSON"),
+}
+"""Name, content, and the texts that are searched or what is said; the collection stays then."""
+
+
+def test_files_are_read(page: Page) -> None:
+    page.locator("#query").fill("")
+    kept = results(page)
+    for name, (content, expected) in FILES.items():
+        file = {"name": name, "mimeType": "text/plain", "buffer": content.encode()}
+        page.locator("#search-file").set_input_files(file)  # type: ignore[arg-type]
+        if isinstance(expected, str):
+            expect(page.locator("#error")).to_contain_text(expected)
+        else:
+            named = page.locator("#search-collection .collected")
+            expect(named).to_have_text(f"2 texts from {name}")
+            expect(page.locator("#error")).to_have_text("")
+            kept = list(expected)
+        expect(page.locator(".results .text")).to_have_text(kept)
+
+
+def test_a_dropped_file_of_many_rows_with_columns(page: Page) -> None:
+    """The first 2,000 rows are taken; another column may be chosen."""
+    rows = "".join(f"{i},note {i} of {i % 7},word{i % 5}\n" for i in range(2100))
+    page.evaluate(
+        """content => {
+            const given = new DataTransfer();
+            given.items.add(new File([content], "many.csv"));
+            const panel = document.querySelector("#panel-search");
+            panel.dispatchEvent(new DragEvent("drop", {dataTransfer: given, bubbles: true}));
+        }""",
+        "id,text,tag\n" + rows,
+    )
+    named = page.locator("#search-collection .collected")
+    expect(named).to_have_text("2,000 texts from many.csv: the first 2,000 of 2,100")
+    expect(page.locator(".finding .timing")).to_contain_text("2,000 texts compared")
+    page.locator("#search-collection select").select_option("tag")
+    expect(page.locator(".results .text").first).to_have_text(re.compile("^word"))
+    assert "texts=" not in page.url
+
+
+def test_the_ranking_is_saved(page: Page, tmp_path: Path) -> None:
+    use(page, LINES)
+    page.locator("#query").fill("puppy")
+    question, *texts = vectors(page, ["puppy", *LINES])
+    cosines = np.array(texts) @ question
+    expect(page.locator(".results .text").first).to_have_text(LINES[int(cosines.argmax())])
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save CSV").click()
+    download.value.save_as(tmp_path / "search.csv")
+    with (tmp_path / "search.csv").open(newline="") as file:
+        saved = list(csv.DictReader(file))
+    assert [row["text"] for row in saved] == [LINES[i] for i in np.argsort(-cosines)]
+    assert [float(row["similarity"]) for row in saved] == pytest.approx(
+        sorted(cosines, reverse=True), abs=1e-3
+    )
+
+
+def test_near_duplicates_are_listed(page: Page) -> None:
+    use(page, [*LINES, "A dog runs along the beach", "I like tea!"])
+    page.get_by_text("Near-duplicates (").click()
+    slider = page.get_by_label("At least this much alike")
+    for least in ("0.7", "0.95"):
+        slider.fill(least)
+        texts = [*LINES, "A dog runs along the beach", "I like tea!"]
+        found = vectors(page, texts)
+        cosines = found @ found.T
+        pairs = [(i, j) for i in range(6) for j in range(i + 1, 6) if cosines[i, j] >= float(least)]
+        expect(page.locator(".pairs li")).to_have_count(len(pairs))
+    accessible(page)
+
+
+def test_the_map(page: Page, keep: Callable[[Page, str], None]) -> None:
+    """Arrow keys and the pointer read a text, Enter and a tap ask for it; a cluster may be shown alone."""
+    points = page.get_by_role("group", name="Map of 60 texts")
+    points.focus()
+    page.keyboard.press("ArrowRight")
+    read = page.locator(".points + .read")
+    first = read.inner_text()
+    page.keyboard.press("ArrowRight")
+    expect(read).not_to_have_text(first)
+    second = read.inner_text()
+    page.keyboard.press("Enter")
+    expect(page.locator("#query")).to_have_value(second)
+    expect(page.locator(".results .text").first).to_have_text(second)
+
+    page.locator(".results li").nth(1).hover()
+    expect(read).to_have_text(results(page)[1])
+    cluster = page.locator(".clusters button").first
+    size = int(cluster.locator("small").inner_text())
+    cluster.click()
+    expect(page.locator(".results li")).to_have_count(size)
+    expect(cluster).to_have_attribute("aria-pressed", "true")
+    keep(page, "cluster")
+    accessible(page)
+
+
+@pytest.mark.parametrize("lines", [LINES, GRID], ids=["4", "150"])
+def test_the_matrix_is_whole(page: Page, lines: list[str]) -> None:
+    page.set_viewport_size({"width": 1280, "height": 900})
+    use(page, lines)
+    page.get_by_text("Similarity of every two texts").click()
+    square = page.locator(".matrix canvas")
+    expect(square).to_be_visible()
+    box = square.bounding_box()
+    frame = page.locator(".square").bounding_box()
+    assert box is not None
+    assert frame is not None
+    assert box["width"] == box["height"] <= 700
+    assert box["width"] <= frame["width"]
+    page.locator(".square").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")  # round to the last column
+    read = page.locator(".matrix .read").inner_text()
+    cosine, first, second = re.fullmatch(r"(.*): 1 “(.*)” and \d+ “(.*)”", read).groups()  # type: ignore[union-attr]
+    a, b = vectors(page, [first, second])
+    assert float(cosine) == pytest.approx(float(a @ b), abs=2e-3)
+    accessible(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone(page: Page, scheme: str, keep: Callable[[Page, str], None]) -> None:
+    page.set_viewport_size({"width": 375, "height": 740})
+    page.select_option("#theme", scheme)
+    use(page, [*LINES, "x" * 400])
+    for tab in ("Search", "Label", "Compare", "Why"):
+        page.get_by_role("tab", name=tab).click()
+        answer = page.locator(f"#answer-{tab.lower()}:not([aria-busy]) h2").first
+        expect(answer).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375
+        keep(page, f"phone-{tab}-{scheme}")
+        accessible(page)
+
+
+def test_nothing_moves_after_the_first_paint(browser: Browser, shipped: str) -> None:
+    """The sum of layout shifts, as Chromium counts them: 0.1 is what Web Vitals call good."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    context.add_init_script(
+        "window.shifted = 0; new PerformanceObserver(list => list.getEntries().forEach("
+        "one => { window.shifted += one.value; })).observe({type: 'layout-shift', buffered: true});"
+    )
+    page = context.new_page()
+    page.goto(shipped)
+    expect(page.locator(".results mark").first).to_be_visible()
+    expect(page.locator(".actions").first).to_be_visible()
+    assert page.evaluate("window.shifted") < 0.1
+    context.close()

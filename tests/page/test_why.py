@@ -1,0 +1,366 @@
+"""The last tab: what an answer rests on, and what the model attends to."""
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+from xml.etree import ElementTree
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, Route, expect
+
+from tests.page.accessible import accessible
+from tests.page.visiting import answer_again, asks, below_a_path, explained, visit
+
+KIDS = "Two kids at a ballgame wash their hands"
+ASLEEP = "The children are asleep at home"
+PAIR = f"/#tab=why&model=ms-san-nli&why-text={KIDS}&why-second={ASLEEP}"
+
+
+def values(page: Page, figure: str) -> list[float]:
+    """What the cells of a heat map say, row by row."""
+    cells = page.locator(f"figure[data-map='{figure}']").first.locator(".cell")
+    return [float(value) for value in cells.evaluate_all("all => all.map(c => c.dataset.value)")]
+
+
+def colours(picture: Locator) -> list[str]:
+    """Of the tokens; the words of the tree have the same."""
+    shades: list[str] = picture.locator(".tokens button").evaluate_all(
+        "all => all.map(one => getComputedStyle(one).backgroundColor)"
+    )
+    words = picture.locator(".tree rect.shade").evaluate_all(
+        "all => all.map(one => getComputedStyle(one).fill)"
+    )
+    assert words == shades
+    return shades
+
+
+def numbers(picture: Locator) -> list[float]:
+    """The evidence as it is written."""
+    shown = picture.locator(".tokens small").all_inner_texts()
+    return [float(number.replace("\u2212", "-")) for number in shown]
+
+
+def words(page: Page) -> Locator:
+    return page.locator("#answer-why:not([aria-busy]) .tree .word")
+
+
+def ask(page: Page, text: str) -> None:
+    page.locator("#why-text").fill(text)
+    page.locator("#why-text").press("Enter")
+
+
+def test_evidence_is_the_services(browser: Browser, shipped: str) -> None:
+    with visit(browser, shipped + PAIR) as page:
+        with page.expect_response("**/explain") as answered:
+            page.get_by_role("button", name="Explain").click()
+        found = answer_again(page, answered.value)
+        answer = explained(page)
+        for side, evidence in enumerate(found["evidence"]["sentences"]):
+            picture = answer.locator(".picture").nth(side)
+            assert numbers(picture) == pytest.approx(evidence["margins"], abs=0.051)
+            by_evidence = colours(picture)
+            picture.locator("select").select_option(label="attentive pooling")
+            expect(picture.locator(".tokens small")).to_have_count(0)
+            assert colours(picture) != by_evidence
+        answer.get_by_role("button", name="?: Attentive pooling").first.click()
+        expect(page.locator(".term:popover-open")).to_contain_text("where the model looks")
+
+
+def test_evidence_that_rounds_to_nothing_is_pale(why: Page) -> None:
+    """The largest change has full colour; one that rounds to nothing has neither a sign nor a colour."""
+
+    def small(route: Route) -> None:
+        answered = route.fetch()
+        found = answered.json()
+        for evidence in found["evidence"]["sentences"]:
+            evidence["margins"] = [1e-3 * one for one in evidence["margins"]]
+        route.fulfill(response=answered, json=found)
+
+    tokens = why.locator("#answer-why .tokens button")
+    colour = "all => all.map(b => Number(getComputedStyle(b).backgroundColor.match(/[\\d.]+/g)[3]))"
+    assert max(tokens.evaluate_all(colour)) > 0.5
+    why.route("**/explain", small)
+    why.locator("#why-text").press("Enter")
+    expect(tokens.locator("small")).to_have_text(["0.0"] * tokens.count())
+    expect(tokens.first).to_have_accessible_name(re.compile("neither for nor against"))
+    assert max(tokens.evaluate_all(colour)) == 0
+
+
+def test_another_model_leaves_no_old_answer(why: Page) -> None:
+    with why.expect_response("**/explain") as answered:
+        why.locator("#model-why").select_option("ms-san-trec")
+    found = answer_again(why, answered.value)
+    assert found["model"] == "ms-san-trec"
+    label = found["prediction"]["label"]
+    expect(explained(why).locator("h2").first).to_have_text(re.compile(f"^{label}: "))
+    with why.expect_response("**/explain") as answered:  # a model of pairs gets a pair
+        why.locator("#model-why").select_option("ms-san-relatedness")
+    related = answer_again(why, answered.value)["relatedness"]
+    expect(explained(why).locator("h2").first).to_contain_text(f"{related:.2f}")
+    meter = why.locator("#answer-why meter")
+    assert float(meter.get_attribute("value") or 0) == pytest.approx(related)
+
+
+def test_what_if_shows_both_answers(why: Page) -> None:
+    answer = why.locator("#answer-why")
+    answer.get_by_text("What if a word were another").click()
+    answer.locator(".whatif select").select_option("ms-san-sst2")
+    answer.locator(".whatif textarea").fill("A dull, tedious mess")
+    answer.locator(".whatif textarea").press("Enter")
+    before, then = answer.locator("[data-side=before]"), answer.locator("[data-side=then]")
+    expect(then.locator("h2")).to_have_text("negative")
+    expect(then.locator(".key")).to_have_text("ms-san-sst2, then")
+    expect(before.locator(".tokens li")).to_have_count(13)
+    expect(then.locator(".tokens li")).to_have_count(5)
+    accessible(why)
+
+    # The first of two questions is not answered.
+    why.route(
+        "**/explain",
+        lambda route: None if b"slow" in route.request.post_data_buffer else route.continue_(),
+    )
+    answer.locator(".whatif textarea").fill("A slow one")
+    answer.locator(".whatif textarea").press("Enter")
+    answer.locator(".whatif textarea").fill("A quick one")
+    with why.expect_event("requestfailed"):
+        answer.locator(".whatif textarea").press("Enter")
+    expect(then.locator(".tokens li").nth(1)).to_contain_text("quick")
+
+    answer.locator(".whatif textarea").fill("word " * 130)
+    answer.locator(".whatif textarea").press("Enter")
+    expect(answer.locator(".versus")).to_have_text(re.compile("up to 128$"))
+
+
+def test_an_answer_is_saved(browser: Browser, shipped: str, tmp_path: Path) -> None:
+    with visit(browser, shipped + PAIR) as page:
+        for button, name, begin in (
+            ("Save JSON", "answer.json", b"{"),
+            ("Save SVG", "tree.svg", b"<svg"),
+            ("Save PNG", "tree.png", b"\x89PNG"),
+        ):
+            with page.expect_download() as download:
+                page.locator("#answer-why").get_by_role("button", name=button).click()
+            assert download.value.suggested_filename == name
+            download.value.save_as(tmp_path / name)
+            assert (tmp_path / name).read_bytes().startswith(begin)
+    assert json.loads((tmp_path / "answer.json").read_text())["model"] == "ms-san-nli"
+    drawn = (tmp_path / "tree.svg").read_text()
+    assert "var(--" not in drawn
+    texts = re.findall(r'class="word"[^>]*>([^<]+)<', drawn)
+    assert " ".join(texts) == f"{KIDS} {ASLEEP}"
+
+
+def test_drawings_of_any_text_are_saved(why: Page, tmp_path: Path) -> None:
+    """One holds a terminal's escape, which XML cannot, and is 90,000 pixels wide, more than a canvas can be."""
+    ask(why, "\x1b[31m " + f"{'x' * 400} " * 24)
+    answer = why.locator("#answer-why:not([aria-busy])")
+    expect(answer.locator(".tokens li")).to_have_count(26)
+    for button, name in (("Save SVG", "tree.svg"), ("Save PNG", "tree.png")):
+        with why.expect_download() as download:
+            answer.get_by_role("button", name=button).click()
+        download.value.save_as(tmp_path / name)
+    ElementTree.parse(tmp_path / "tree.svg")
+    header = (tmp_path / "tree.png").read_bytes()[:20]
+    assert int.from_bytes(header[16:], "big") == 16_384  # its width
+
+
+def test_a_long_text_is_drawn_once_and_stays_readable(
+    why: Page, keep: Callable[[Page, str], None]
+) -> None:
+    why.set_viewport_size({"width": 375, "height": 740})
+    ask(why, "The film that we saw on the first day of the long week was good " * 4 + "x" * 400)
+    expect(why.locator("#answer-why:not([aria-busy]) .tokens li").nth(50)).to_be_visible()
+    expect(why.locator("#answer-why .tree")).to_be_hidden()  # far wider than the window
+    why.locator("#answer-why details.why > summary").click()
+    box = why.locator("#answer-why figure .word").first.bounding_box()
+    assert box is not None
+    assert box["height"] >= 9
+    assert why.evaluate("document.documentElement.scrollWidth") <= 375
+    assert why.locator("#why-text").evaluate("one => one.scrollWidth <= one.clientWidth")
+    why.locator("#answer-why details.grammar > summary").click()
+    tree = why.locator("#answer-why .tree")
+    assert tree.evaluate("one => one.scrollWidth > one.clientWidth")
+    keep(why, "long")
+    ask(why, "𝔘𝔫𝔦𝔠𝔬𝔡𝔢" * 3)  # letters of two code units stay whole
+    expect(why.locator("#answer-why figure .word").first).to_have_text("𝔘𝔫𝔦𝔠𝔬𝔡𝔢𝔘𝔫𝔦𝔠𝔬𝔡…")
+
+
+def test_heads_and_their_priors(
+    browser: Browser, shipped: str, keep: Callable[[Page, str], None]
+) -> None:
+    with visit(browser, shipped + PAIR) as page:
+        answer = explained(page)
+        label = answer.locator("h2").first.inner_text()
+        expect(page.locator("#answered")).to_have_text(f"Answer: {label}")  # for screen readers
+        assert (
+            answer.locator(".picture figure[data-map]").count() == 13
+        )  # six heads a side, and across
+        head = "forward, word distance"
+        count = len(KIDS.split())
+        before = values(page, head)
+        for q in range(count):
+            row = before[count * q : count * (q + 1)]
+            assert sum(row) == pytest.approx(1, abs=1e-5)
+            assert all(weight == 0 for weight in row[q + 1 :])  # forward: nothing after the word
+        for details in answer.locator("details.why > summary").all():
+            details.click()
+        figure = page.locator(f"figure[data-map='{head}']").first
+        figure.get_by_text("Table", exact=True).press("Enter")
+        cells = figure.get_by_role("cell")  # the map's own are read by pointing alone
+        expect(cells).to_have_text(["", *(f"{100 * value:.1f} %" for value in before)])
+        keep(page, "heads")
+        accessible(page)
+
+        answer.locator(".picture select").last.select_option(label="attentive pooling")
+        answer.get_by_text("What if a word were another").click()
+        answer.locator(".whatif textarea").last.fill("Nobody is awake")
+        with page.expect_response("**/explain"):
+            answer.locator("input[data-prior=alpha]").fill("4")
+        page.wait_for_function(
+            "([name, old]) => document.querySelector(`#answer-why figure[data-map='${name}'] "
+            ".cell:nth-child(57)`).dataset.value != old",
+            arg=[head, str(before[56])],
+        )
+        assert values(page, head)[63] > before[63]  # the last word: the nearest weighs more
+        with page.expect_response("**/explain") as answered:
+            answer.locator("input[data-prior=direction]").uncheck()
+        assert answer_again(page, answered.value)["priors"]["direction"] is False
+        # What one looks at and has typed stays.
+        expect(answer.locator(".picture .tokens small")).to_have_count(
+            count
+        )  # the first's evidence
+        expect(answer.locator(".whatif textarea").last).to_have_value("Nobody is awake")
+        answer.locator(".whatif textarea").last.fill(page.locator("#why-second").input_value())
+        with page.expect_request("**/explain") as asked:  # with the same priors
+            answer.get_by_role("button", name="Show both").click()
+        assert (asked.value.post_data_json or {})["priors"]["alpha"] == 4
+        scores = answer.locator(".scores").first.inner_text()
+        expect(answer.locator("[data-side=then] .scores")).to_have_text(scores, use_inner_text=True)
+        accessible(page)
+
+
+def test_a_cell_lights_up_its_two_words(browser: Browser, shipped: str) -> None:
+    with visit(browser, shipped + PAIR) as page:
+        explained(page)
+        map_ = page.locator("figure[data-map='Similarity of their words']")
+        sides = [
+            page.locator("#answer-why .picture").nth(side).locator(".tokens") for side in (0, 1)
+        ]
+        map_.locator(".cell").nth(6 * 5 + 2).hover()
+        for side, token in ((0, 5), (1, 2)):
+            expect(sides[side].locator(".near")).to_have_text(
+                sides[side].locator("button").nth(token).inner_text()
+            )
+        expect(map_.locator(".read")).to_contain_text("wash → are")
+        page.mouse.move(0, 0)
+        expect(page.locator("#answer-why .near")).to_have_count(0)
+        sides[0].locator("button").first.hover()
+        expect(map_.locator(".cell.lit")).to_have_count(6)
+
+
+def test_the_keyboard_alone(why: Page) -> None:
+    why.get_by_role("tab", name="Why").focus()
+    why.keyboard.press("ArrowRight")  # from the last to the first
+    expect(why.get_by_role("tab", name="Search")).to_have_attribute("aria-selected", "true")
+    why.keyboard.press("ArrowLeft")
+    why.locator("#why-text").focus()
+    with why.expect_response("**/explain"):
+        why.keyboard.press("Enter")
+    explained(why)
+    token = why.locator("#answer-why .tokens button").nth(1)
+    token.focus()
+    expect(token).to_have_class("on")
+    assert why.locator("#answer-why svg .word.lit").count() > 2
+    accessible(why)
+
+
+@pytest.mark.parametrize("width", [1200, 375])
+def test_long_names_fit(why: Page, width: int) -> None:
+    """Of labels and of a model."""
+    labels = [f"{'a complaint about what was delivered ' * 4}{name * 60}" for name in "abc"]
+
+    def lengthen(route: Route) -> None:
+        answered = route.fetch()
+        found = answered.json()
+        scores = found["prediction"]["scores"].values()
+        found["prediction"] = {"label": labels[0], "scores": dict(zip(labels, scores, strict=True))}
+        found["evidence"]["of"] = labels[0]
+        route.fulfill(response=answered, json=found)
+
+    why.locator("#model-why option").first.evaluate("one => { one.textContent = 'n'.repeat(120); }")
+    why.route("**/explain", lengthen)
+    why.set_viewport_size({"width": width, "height": 740})
+    why.locator("#why-text").press("Enter")
+    expect(why.locator("#answer-why .scores")).to_contain_text(labels[2])
+    assert why.evaluate("document.documentElement.scrollWidth") <= width
+    bar = why.locator("#answer-why .bar").first.bounding_box()
+    assert bar is not None
+    assert bar["width"] >= 150
+
+
+def test_in_forced_colours(browser: Browser, shipped: str) -> None:
+    with visit(browser, shipped + "/#tab=why", forced_colors="active") as page:
+        colour = "(one, property) => getComputedStyle(one)[property]"
+        bar = page.locator("#answer-why .bar").first
+        full = bar.locator("i").evaluate(colour, "backgroundColor")
+        assert full != bar.evaluate(colour, "backgroundColor")
+        chosen, other = (page.get_by_role("tab", selected=one).first for one in (True, False))
+        line = chosen.evaluate(colour, "borderBottomColor")
+        assert line != other.evaluate(colour, "borderBottomColor")
+        page.locator("#answer-why .picture select").select_option("attentive pooling")
+        assert len(set(colours(page.locator("#answer-why .picture")))) > 2
+
+
+def test_the_request_can_be_copied(why: Page) -> None:
+    why.route("**/proxied/**", below_a_path)
+    why.goto(urljoin(why.url, "/proxied/#tab=why"))
+    shown = why.locator("#answer-why details.requests")
+    shown.locator("summary").click()
+    url = urljoin(why.url, "explain")
+    assert shown.locator("pre").nth(0).inner_text().startswith(f"curl {url} ")
+    assert f'httpx.post(\n    "{url}"' in shown.locator("pre").nth(1).inner_text()
+    shown.get_by_role("button", name="Copy Python").click()
+    expect(shown.get_by_role("status").nth(1)).to_have_text("Python copied.")
+    expect(shown.get_by_role("status").nth(1)).to_be_in_viewport()
+
+
+def test_a_quick_second_question_is_the_one_that_is_answered(why: Page) -> None:
+    answer = why.locator("#answer-why")
+    with why.expect_response(partial(asks, "A dull film")):
+        ask(why, "A bright film")
+        ask(why, "A dull film")
+    expect(words(why)).to_have_text(["A", "dull", "film"])
+    expect(answer.locator(".tokens li")).to_have_count(3)
+
+
+@pytest.mark.parametrize("path", ["docs", "proxied/docs"])
+def test_the_documentation_is_drawn_without_the_internet(
+    browser: Browser, shipped: str, path: str
+) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    root = f"{shipped}/{path.removesuffix('docs')}"
+    own: Any = (root, "data:")
+    context.route(
+        "**",
+        lambda route: route.continue_() if route.request.url.startswith(own) else route.abort(),
+    )
+    context.route("**/proxied/**", below_a_path)
+    page.goto(f"{root}docs")
+    shown = page.locator("#operations-models-embed_embed_post, [id$=embed_embed_post]").first
+    expect(shown).to_be_visible()
+    context.close()
+
+
+def test_the_theme_is_remembered(page: Page) -> None:
+    page.select_option("#theme", "dark")
+    page.reload()
+    expect(page.locator("#theme")).to_have_value("dark")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.evaluate("localStorage.setItem('theme', 'sepia')")  # another program at this address
+    page.reload()
+    expect(page.locator("#theme")).to_have_value("auto")
