@@ -79,7 +79,10 @@ def expected(model: Encoder, x: Array) -> Array:
         case Transformer():
             weights = reference.Transformer(
                 (array(model.project.weight), array(model.project.bias)),
-                *(array(one.weight) for one in (model.query, model.key, model.value, model.output)),
+                array(model.query.weight),
+                array(model.key.weight),
+                array(model.value.weight),
+                array(model.output.weight),
                 [array(parameter) for parameter in model.feed_forward.parameters()],
                 [[array(parameter) for parameter in norm.parameters()] for norm in model.norms],
             )
