@@ -197,6 +197,8 @@ def _runs(
     }
 
 
+REPORTS = Path(__file__).with_name("reports.md")
+
 TITLES = {
     "kill": "`kill -9` of each worker under load",
     "vanish": "Clients that disconnect",
@@ -222,7 +224,9 @@ def _page(measured: dict[str, Any]) -> str:
         "Written by `make soak` (`tests/faults/__main__.py`) from its measurements on the shipped bundles:",
         f"{usable_cores()} cores ({platform.machine()}), {_memory():.0f} GB, with the clients on the same machine. The",
         "same scenarios run briefly in every test run (`tests/faults`). Times are those of this machine, which also",
-        "ran the clients.",
+        "ran the clients. `make chaos` runs the strict clients alone.",
+        "",
+        REPORTS.read_text().rstrip(),
     ]
     for name, title in TITLES.items():
         if name in measured:

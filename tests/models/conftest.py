@@ -1,4 +1,7 @@
+"""What tests of models share."""
+
 import torch
+from torch import nn
 
 from tests.reference.arithmetic import Array
 
@@ -7,3 +10,14 @@ torch.set_num_threads(1)  # small tensors: a second thread only waits for the fi
 
 def array(tensor: torch.Tensor) -> Array:
     return tensor.detach().double().numpy()
+
+
+def randomise(module: nn.Module, scale: float = 0.5) -> None:
+    """In float64, every parameter and running mean random: fresh norms and zero biases would hide mistakes."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in module.double().eval().parameters():
+            parameter.copy_(torch.randn_like(parameter) * scale)
+        for name, buffer in module.named_buffers():
+            if name.endswith(("running_mean", "running_var")):
+                buffer.copy_(torch.rand_like(buffer) + 0.5)

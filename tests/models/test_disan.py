@@ -11,7 +11,7 @@ from heedful.models.disan import MASKS, DirectionalAttention, MaskName
 from heedful.models.pooling import AttentivePooling
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import Encoder
-from tests.models.conftest import array
+from tests.models.conftest import array, randomise
 from tests.reference import disan as reference
 from tests.reference.arithmetic import Array
 
@@ -23,17 +23,9 @@ ALLOWS: dict[MaskName, Callable[[int, int], bool]] = {
 }
 
 
-def shuffled(module: nn.Module) -> None:
-    """Every parameter random: zero biases would hide mistakes."""
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.7)
-
-
 def encoder(name: str) -> Encoder:
-    torch.manual_seed(0)
-    model = build(name, {"dim": DIM}).double().eval()
-    shuffled(model)
+    model = build(name, {"dim": DIM})
+    randomise(model, 0.7)
     return model
 
 
@@ -103,9 +95,8 @@ def test_encoder_is_the_references_on_each_sentence_of_a_padded_batch(name: str)
 @pytest.mark.parametrize("name", sorted(MASKS))
 @torch.no_grad()
 def test_a_block_is_the_references_and_what_sees_nothing_is_zero(name: MaskName) -> None:
-    torch.manual_seed(1)
-    module = DirectionalAttention(DIM, name, dropout=0.5).double().eval()
-    shuffled(module)
+    module = DirectionalAttention(DIM, name, dropout=0.5)
+    randomise(module, 0.7)
     x = torch.randn(3, 7, DIM, dtype=torch.double)
     lengths = [7, 1, 4]
     mask = torch.arange(7)[None] < torch.tensor(lengths)[:, None]
@@ -122,9 +113,8 @@ def test_a_block_is_the_references_and_what_sees_nothing_is_zero(name: MaskName)
 @torch.no_grad()
 def test_large_scores_stay_finite_and_exact() -> None:
     """Scores are bounded by c, so their powers are: no maximum is taken off before them."""
-    torch.manual_seed(2)
-    module = DirectionalAttention(DIM, "diag-disabled", dropout=0.0).double()
-    shuffled(module)
+    module = DirectionalAttention(DIM, "diag-disabled", dropout=0.0)
+    randomise(module, 0.7)
     h = torch.randn(1, 5, DIM, dtype=torch.double) * 1e4
     got = module.token2token(h, torch.ones(1, 5, dtype=torch.bool))
     known = reference.token2token(array(h[0]), block(module), reference.diag_disabled_allows)

@@ -9,28 +9,17 @@ from heedful.models.dsa import DSA, CNNSelfAttention, WordFeatures, dynamic_atte
 from heedful.models.heads import BatchNormClassificationHead, BatchNormNLIHead
 from heedful.models.initialise import he
 from heedful.models.masks import token_mask
-from tests.models.conftest import array
+from tests.models.conftest import array, randomise
 from tests.reference import dsa as reference
 from tests.reference.arithmetic import Array
 
 DIM = 7
 
 
-def randomise(module: nn.Module, scale: float = 0.3) -> None:
-    """Every parameter and running mean: fresh norms and zero biases would hide mistakes."""
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn_like(parameter) * scale)
-        for name, buffer in module.named_buffers():
-            if name.endswith(("running_mean", "running_var")):
-                buffer.copy_(torch.rand_like(buffer) + 0.5)
-
-
 def single(**config: int) -> DSA:
-    model = DSA(dim=DIM, **{"size": 11, **config}).double()
-    randomise(model)
-    return model.eval()
+    model = DSA(dim=DIM, **{"size": 11, **config})
+    randomise(model, 0.3)
+    return model
 
 
 def convolutions(block: nn.Module) -> list[reference.Convolution]:
@@ -73,12 +62,12 @@ def test_encoder_is_the_references(config: dict[str, int]) -> None:
 
 def test_static_self_attention_is_the_references() -> None:
     rng = np.random.default_rng(1)
-    model = CNNSelfAttention(dim=DIM, size=9).double()
-    randomise(model)
+    model = CNNSelfAttention(dim=DIM, size=9)
+    randomise(model, 0.3)
     score, vector = array(model.score.weight), array(model.vector.weight)[0]
     for length in (1, 2, 6):
         x = rng.normal(size=(length, DIM))
-        got = model.eval()(torch.tensor(x)[None], torch.tensor([length]))
+        got = model(torch.tensor(x)[None], torch.tensor([length]))
         expected = reference.static_encode(list(x), weights(model.words), score, vector)
         np.testing.assert_allclose(array(got[0]), expected, atol=1e-5, rtol=0)
 
@@ -114,8 +103,8 @@ def test_heads_are_the_references() -> None:
     p, h = rng.normal(size=(2, 4, 6))
     nli = BatchNormNLIHead(6, hidden=5).double().eval()
     single_sentence = BatchNormClassificationHead(6, classes=2, hidden=5).double().eval()
-    randomise(nli)
-    randomise(single_sentence)
+    randomise(nli, 0.3)
+    randomise(single_sentence, 0.3)
     logits = array(nli(torch.tensor(p), torch.tensor(h)))
     scores = array(single_sentence(torch.tensor(p)))
     for row in range(4):

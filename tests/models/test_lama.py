@@ -10,21 +10,12 @@ from heedful.models.lama import LAMA, LowRankAttention
 from heedful.models.lama_baselines import SAN, Average, BiGRUMax, CNNMax, Transformer
 from heedful.models.registry import build
 from heedful.models.sentence import Encoder
-from tests.models.conftest import array
+from tests.models.conftest import array, randomise
 from tests.reference import lama as reference
 from tests.reference.arithmetic import Array
 
 DIM, HIDDEN = 7, 4
 LENGTHS = (1, 2, 3, 8)
-
-
-def random(model: Encoder) -> Encoder:
-    """In float64, every parameter random: fresh norms and zero biases would hide mistakes."""
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for parameter in model.double().parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.5)
-    return model.eval()
 
 
 def sentences() -> list[Array]:
@@ -33,7 +24,8 @@ def sentences() -> list[Array]:
 
 
 def encode(model: Encoder) -> Array:
-    """The sentences in one batch, noise on their padding."""
+    """The sentences in one batch, noise on their padding, by a model of random weights."""
+    randomise(model)
     x = np.random.default_rng(1).normal(size=(len(LENGTHS), 10, DIM)) * 3
     for row, vectors in enumerate(sentences()):
         x[row, : len(vectors)] = vectors
@@ -59,7 +51,7 @@ def annotations(words: BiGRU, x: Array) -> list[Array]:
 @pytest.mark.parametrize(("heads", "rank"), [(5, 1), (1, 1), (3, 4)])
 def test_lama_is_the_references(heads: int, rank: int, document_context: bool) -> None:
     model = LAMA(dim=DIM, hidden=HIDDEN, heads=heads, rank=rank, document_context=document_context)
-    got = encode(random(model))
+    got = encode(model)
     attention = model.attention
     p = array(attention.context_factors.weight).reshape(heads, rank, DIM)
     q = array(attention.word_factors.weight).reshape(heads, rank, 2 * HIDDEN)
@@ -71,56 +63,49 @@ def test_lama_is_the_references(heads: int, rank: int, document_context: bool) -
         np.testing.assert_allclose(row, reference.embed(h, maps), atol=1e-5, rtol=0)
 
 
-def test_san_is_the_references() -> None:
-    model = SAN(dim=DIM, hidden=HIDDEN, heads=3, size=6)
-    got = encode(random(model))
-    w_1, w_2 = map(array, model.attention.parameters())
-    for row, x in zip(got, sentences(), strict=True):
-        h = annotations(model.words, x)
-        expected = reference.embed(h, reference.structured_attention(h, w_1, w_2))
-        np.testing.assert_allclose(row, expected, atol=1e-5, rtol=0)
+def expected(model: Encoder, x: Array) -> Array:
+    """A baseline's vector of one sentence."""
+    words = list(x)
+    match model:
+        case SAN():
+            h = annotations(model.words, x)
+            maps = reference.structured_attention(h, *map(array, model.attention.parameters()))
+            return reference.embed(h, maps)
+        case BiGRUMax():
+            return np.array([max(one) for one in zip(*annotations(model.words, x), strict=True)])
+        case CNNMax():
+            parts = [map(array, one.parameters()) for one in model.convolutions]
+            return np.concatenate([reference.cnn_max(words, *part) for part in parts])
+        case Transformer():
+            weights = reference.Transformer(
+                (array(model.project.weight), array(model.project.bias)),
+                array(model.query.weight),
+                array(model.key.weight),
+                array(model.value.weight),
+                array(model.output.weight),
+                [array(parameter) for parameter in model.feed_forward.parameters()],
+                [[array(parameter) for parameter in norm.parameters()] for norm in model.norms],
+            )
+            return reference.transformer(words, weights, model.num_heads)
+        case _:
+            return reference.mean(words)
 
 
-def test_bi_gru_max_is_the_references() -> None:
-    model = BiGRUMax(dim=DIM, hidden=HIDDEN)
-    got = encode(random(model))
-    for row, x in zip(got, sentences(), strict=True):
-        expected = [max(feature) for feature in zip(*annotations(model.words, x), strict=True)]
-        np.testing.assert_allclose(row, expected, atol=1e-5, rtol=0)
-
-
-def test_cnn_max_is_the_references() -> None:
-    model = CNNMax(dim=DIM, maps=4)
-    got = encode(random(model))
-    for row, x in zip(got, sentences(), strict=True):
-        expected = [
-            reference.cnn_max(list(x), *map(array, convolution.parameters()))
-            for convolution in model.convolutions
-        ]
-        np.testing.assert_allclose(row, np.concatenate(expected), atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("heads", [1, 3])
-def test_transformer_is_the_references(heads: int) -> None:
-    model = Transformer(dim=DIM, size=12, heads=heads)
-    got = encode(random(model))
-    weights = reference.Transformer(
-        (array(model.project.weight), array(model.project.bias)),
-        array(model.query.weight),
-        array(model.key.weight),
-        array(model.value.weight),
-        array(model.output.weight),
-        [array(parameter) for parameter in model.feed_forward.parameters()],
-        [[array(parameter) for parameter in norm.parameters()] for norm in model.norms],
-    )
-    for row, x in zip(got, sentences(), strict=True):
-        expected = reference.transformer(list(x), weights, heads)
-        np.testing.assert_allclose(row, expected, atol=1e-5, rtol=0)
-
-
-def test_average_is_the_mean_of_the_words() -> None:
-    for row, x in zip(encode(Average(dim=DIM)), sentences(), strict=True):
-        np.testing.assert_allclose(row, reference.mean(list(x)), atol=1e-10)
+@pytest.mark.parametrize(
+    "model",
+    [
+        SAN(dim=DIM, hidden=HIDDEN, heads=3, size=6),
+        BiGRUMax(dim=DIM, hidden=HIDDEN),
+        CNNMax(dim=DIM, maps=4),
+        Transformer(dim=DIM, size=12, heads=1),
+        Transformer(dim=DIM, size=12, heads=3),
+        Average(dim=DIM),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_baseline_is_the_references(model: Encoder) -> None:
+    for row, x in zip(encode(model), sentences(), strict=True):
+        np.testing.assert_allclose(row, expected(model, x), atol=1e-5, rtol=0)
 
 
 def test_weights_begin_as_the_papers() -> None:

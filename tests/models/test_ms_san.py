@@ -14,20 +14,12 @@ from heedful.models.heads import ClassificationHead, NLIHead
 from heedful.models.ms_san import MSSAN, ms_san_sep
 from heedful.text.arrays import Ints
 from tests.forests import BALLGAME_HEADS, forest, forests
-from tests.models.conftest import array
+from tests.models.conftest import array, randomise
 from tests.reference import ms_san as reference
 from tests.reference.arithmetic import Array
 
 PRIORS = [reference.Priors(*switches) for switches in product((True, False), repeat=3)]
 DIM, HIDDEN = 12, 7
-
-
-def randomise(model: nn.Module) -> None:
-    """In float64, every parameter random: a fresh norm and zero biases would hide mistakes."""
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for parameter in model.double().eval().parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.5)
 
 
 def encoder(priors: reference.Priors, heads: int = 6) -> MSSAN:

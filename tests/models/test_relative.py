@@ -11,8 +11,8 @@ from heedful.models.registry import build, summary
 from heedful.models.relative import Shaw, TransformerXL
 from heedful.text.arrays import Ints
 from tests.forests import forests
-from tests.models.conftest import array
-from tests.models.test_ms_san import DIM, HIDDEN, one, randomise, weights
+from tests.models.conftest import array, randomise
+from tests.models.test_ms_san import DIM, HIDDEN, one, weights
 from tests.reference import ms_san as reference
 from tests.reference import relative
 

@@ -350,9 +350,17 @@ def test_the_documentation_is_drawn_without_the_internet(
         lambda route: route.continue_() if route.request.url.startswith(own) else route.abort(),
     )
     context.route("**/proxied/**", below_a_path)
+    refused: list[str] = []
+    page.on("console", lambda said: refused.append(said.text) if said.type == "error" else None)
     page.goto(f"{root}docs")
     shown = page.locator("#operations-models-embed_embed_post, [id$=embed_embed_post]").first
     expect(shown).to_be_visible()
+    tried = page.locator("[id$=health_health_get]").first
+    tried.click()
+    tried.get_by_role("button", name="Try it out").click()
+    with page.expect_request(f"{root}health"):
+        tried.get_by_role("button", name="Execute").click()
+    assert refused == []  # by the page's policy too
     context.close()
 
 

@@ -1,12 +1,16 @@
 """A data folder in the official layouts, small enough to train on in a second."""
 
 import gzip
+import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from heedful.training import loop
 from heedful.training.config import Paths, RunConfig
 from tests.builders import BuiltParser
 
@@ -17,6 +21,12 @@ BAD = ("bad", "awful", "dull", "poor")
 def tree(word: str, label: int) -> str:
     """A sentence whose sentiment is one word's."""
     return f"({label} (2 (2 a) (2 movie)) ({label} (2 is) ({label} {word})))"
+
+
+def train(config: RunConfig, paths: Paths, *, resume: bool = False, **more: Any) -> dict[str, Any]:
+    """A run that says nothing."""
+    quiet = Console(file=io.StringIO())
+    return loop.train(config, paths, resume=resume, **{"console": quiet, **more})
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,11 @@
 """A run whose unlisted words are composed: it learns, its features are fitted, its misspellings are near."""
 
-import io
 import random
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 from torch import nn
 from torch.nn import functional
 
@@ -16,9 +14,10 @@ from heedful.models.composed_words import ComposedWords
 from heedful.text import composition
 from heedful.text.composition import SIGNATURE
 from heedful.text.vocab import Vocab
-from heedful.training import composed, loop
+from heedful.training import composed
 from heedful.training.config import Paths, RunConfig
 from heedful.training.restore import restore
+from tests.training.conftest import train
 
 ROWS = 4096
 LISTED = ("wonderful", "terrible", "adventure", "character", "beautiful", "screenplay", "tedious")
@@ -27,7 +26,7 @@ LISTED = ("wonderful", "terrible", "adventure", "character", "beautiful", "scree
 def test_a_run_learns_with_composed_words_and_is_restored(config: RunConfig, paths: Paths) -> None:
     words = config.words.model_copy(update={"subword_rows": ROWS, "subword_dropout": 0.3})
     changed = config.model_copy(update={"words": words, "epochs": 12, "patience": 12})
-    record = loop.train(changed, paths, resume=False, console=Console(file=io.StringIO()))
+    record = train(changed, paths)
     assert record["dev"]["value"] == 1.0
     run = restore(paths.run)
     assert isinstance(run.lexicon, Vocab)

@@ -1,6 +1,5 @@
 """A cross-encoder learns what only both texts together say, teaches it, and goes on where it was stopped."""
 
-import io
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 
-from heedful.training import checkpoint, cross_encoder, distillation, loop
+from heedful.training import checkpoint, cross_encoder, distillation
 from heedful.training.config import Paths, RunConfig, TeacherConfig
 from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.objectives import make_classes
 from heedful.training.restore import restore
 from heedful.training.tasks import TASKS, Example, base
+from tests.training.conftest import train
 from tests.transformer import tiny_folder
 
 WORDS = ("dog", "cat", "car", "tree", "house", "river")
@@ -67,10 +66,6 @@ def config(**changes: Any) -> RunConfig:
         "extra_dev_tasks": ["again"],
     }
     return RunConfig.model_validate(fields | changes)
-
-
-def train(run: RunConfig, place: Paths, *, resume: bool = False, **more: Any) -> dict[str, Any]:
-    return loop.train(run, place, resume=resume, console=Console(file=io.StringIO()), **more)
 
 
 @pytest.fixture(scope="module")

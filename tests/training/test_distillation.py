@@ -1,17 +1,15 @@
 """A run that learns from the answers of another."""
 
-import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 
 from heedful.export import run
 from heedful.text.kinds import Kind
 from heedful.text.parse import ParseJob, Parser
-from heedful.training import checkpoint, loop
+from heedful.training import checkpoint
 from heedful.training.config import Paths, RunConfig, TeacherConfig
 from heedful.training.distillation import probabilities
 from heedful.training.errors import ConfigError, RunMissing
@@ -19,12 +17,13 @@ from heedful.training.objectives import make_objective
 from heedful.training.restore import restore
 from heedful.training.tasks import get
 from heedful.training.tasks.base import UNLABELLED, Example
+from tests.training.conftest import train
 
 
 @pytest.fixture
 def teacher(config: RunConfig, paths: Paths) -> Path:
     longer = config.model_copy(update={"epochs": 12, "patience": 12})
-    loop.train(longer, paths, resume=False, console=Console(file=io.StringIO()))
+    train(longer, paths)
     return paths.run
 
 
@@ -99,7 +98,7 @@ def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
     np.testing.assert_allclose(found[:half], labels[:half])
     np.testing.assert_allclose(found[half:], expected[half:], atol=1e-6)
     pupil = Paths(tmp_path / "pupil", paths.data, paths.parser, paths.cache, paths.config)
-    record = loop.train(taught, pupil, resume=False, console=Console(file=io.StringIO()))
+    record = train(taught, pupil)
     assert record["dev"]["value"] == 1.0
     assert record["config"]["teacher"] == {
         "run": str(teacher),
@@ -118,7 +117,7 @@ def test_a_teacher_that_is_not_there_is_named_before_anything_is_parsed(
     with pytest.raises(
         RunMissing, match=r"teacher\.run: .*none holds no run\.json: train it first"
     ):
-        loop.train(taught, empty, resume=False, console=Console(file=io.StringIO()))
+        train(taught, empty)
     assert not empty.cache.exists()
 
 

@@ -1,24 +1,22 @@
 """Kinds other than classes, trained from files to a record, and handed to export."""
 
-import io
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 
 from heedful.export import run
-from heedful.training import checkpoint, loop, tasks, teacher_vectors
+from heedful.training import checkpoint, tasks, teacher_vectors
 from heedful.training.config import Paths, RunConfig
 from heedful.training.tasks.base import Example, Source, Task
-from tests.training.conftest import BAD, GOOD
+from tests.training.conftest import BAD, GOOD, train
 
 
-def train(config: RunConfig, paths: Paths) -> list[float]:
-    """Dev scores by epoch."""
-    loop.train(config, paths, resume=False, console=Console(file=io.StringIO()))
+def dev_scores(config: RunConfig, paths: Paths) -> list[float]:
+    """By epoch."""
+    train(config, paths)
     log = (paths.run / checkpoint.LOG).read_text().splitlines()
     return [json.loads(line)["dev"] for line in log]
 
@@ -43,7 +41,7 @@ def test_relatedness_is_learned(config: RunConfig, paths: Paths, tmp_path: Path)
     words = config.words.model_copy(update={"background_min_count": None})  # SNLI is not there
     config = config.model_copy(update={"words": words})
     trained = of_task(config, "sick-relatedness", 12)
-    scores = train(trained, own)
+    scores = dev_scores(trained, own)
     assert scores[-1] > 0.9
     recorded = run.read(paths.run)
     assert (recorded.kind, recorded.labels) == ("relatedness", ())
@@ -73,7 +71,7 @@ def test_embeddings_follow_their_teacher(
         test=Source("toy", "CC0-1.0", "", lambda _: pairs),
     )
     monkeypatch.setitem(tasks.TASKS, task.name, task)
-    scores = train(of_task(config, task.name, 30), paths)
+    scores = dev_scores(of_task(config, task.name, 30), paths)
     assert scores[-1] > 0.8 > scores[0]
     recorded = run.read(paths.run)
     assert (recorded.kind, recorded.head) == ("embedding", None)

@@ -21,12 +21,7 @@ from heedful.training.errors import ConfigError, RunDamaged
 from heedful.training.model import make_model
 from heedful.training.start import begin_with
 from tests.builders import BuiltParser
-
-
-def train(config: RunConfig, paths: Paths, *, resume: bool = False, **more: Any) -> dict[str, Any]:
-    return loop.train(
-        config, paths, resume=resume, **{"console": Console(file=io.StringIO()), **more}
-    )
+from tests.training.conftest import train
 
 
 @pytest.fixture(scope="module")

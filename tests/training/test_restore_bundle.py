@@ -1,6 +1,5 @@
 """Each shipped bundle in torch: a run that begins with it has its vectors, and trains on."""
 
-import io
 import json
 import shutil
 from pathlib import Path
@@ -10,7 +9,6 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from rich.console import Console
 from torch.nn import functional
 
 from heedful.runtime.bundles.bundle import Bundle, read
@@ -19,13 +17,14 @@ from heedful.runtime.engine.graphs import encoder_feeds, head_inputs
 from heedful.text.batch import Batch, collate
 from heedful.text.graph import open_session
 from heedful.text.vocab import SPECIAL, Vocab
-from heedful.training import loop, tasks
+from heedful.training import tasks
 from heedful.training.config import Paths, RunConfig, TeacherConfig
 from heedful.training.errors import ConfigError, RunDamaged
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import make_objective
 from heedful.training.restore_bundle import TOLERANCE, restore_bundle
 from heedful.training.start import begin_with
+from tests.training.conftest import train
 
 BUNDLES = Path("bundles")
 SHIPPED = sorted(card.parent.name for card in BUNDLES.glob(f"*/{CARD}"))
@@ -140,9 +139,11 @@ def test_a_bundle_lends_its_words_and_teaches_the_run_that_goes_on_from_it(paths
     examples = tasks.get("sst2").dev.read(paths.data)
     texts = [one.texts[0].split() for one in examples]
     restored = restore_bundle(folder)
+    lexicon = restored.lexicon
+    assert isinstance(lexicon, Vocab)
     with torch.no_grad():
         expected = [
-            restored.model(sides(restored.lexicon, [text], "classification")).softmax(-1)[0]
+            restored.model(sides(lexicon, [text], "classification")).softmax(-1)[0]
             for text in texts
         ]
     config = configuration(read(folder).card, folder).model_copy(
@@ -152,7 +153,7 @@ def test_a_bundle_lends_its_words_and_teaches_the_run_that_goes_on_from_it(paths
         "classification", config, classes=2, pipeline=paths.parser, cache=paths.cache
     )
     np.testing.assert_allclose(goal.targets(examples), np.stack(expected), atol=0.05)
-    loop.train(config, paths, resume=False, console=Console(file=io.StringIO()))
+    train(config, paths)
     assert (paths.run / "vocab.txt").read_bytes() == (folder / "vocab.txt").read_bytes()
 
 

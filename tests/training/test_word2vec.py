@@ -16,7 +16,7 @@ from heedful.training.config import Paths, RunConfig
 from heedful.training.errors import ConfigError
 from heedful.training.parses import Parsed
 from heedful.training.prepare import start_context
-from tests.training.test_loop import train
+from tests.training.conftest import train
 
 with_gensim = pytest.mark.skipif(
     importlib.util.find_spec("gensim") is None, reason="gensim has no wheel for this Python"
