@@ -27,7 +27,7 @@ PAIRS_AT_ONCE = 1024
 
 COSINE_WEIGHT = 30.0
 """Of the cosine, next to the logarithm of the probability of entailment (docs/notes/zero-shot.md has the choice)."""
-NONE_COSINE, NONE_ENTAILMENT = 0.25, 0.5
+NONE_COSINE, NONE_ENTAILMENT = 0.18, 0.5
 """Cosine and probability of entailment of "none of these": what fits no better does not fit (chosen there too)."""
 
 
