@@ -91,7 +91,7 @@ class Settings(BaseSettings):
         None,
         min_length=1,
         description="spaCy pipeline, a folder or an installed package; default <models>/parser, or the "
-        "shipped one where there is none.",
+        "shipped one where there is none, if a model needs it.",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="Where models run; cuda fails if it is not available."

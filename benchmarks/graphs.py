@@ -9,9 +9,8 @@ import numpy as np
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER
 from heedful.runtime.engine.graphs import encoder_feeds
-from heedful.runtime.engine.session import OrtSession, Session
+from heedful.runtime.engine.session import OrtSession
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 
 
@@ -20,16 +19,16 @@ def plain(bundle: Bundle, threads: int) -> OrtSession:
     return OrtSession(bundle.files[ENCODER], "cpu", threads)
 
 
-def sessions(bundle: Bundle, threads: int) -> dict[str, Session[Floats]]:
+def sessions(bundle: Bundle, threads: int) -> dict[str, OrtSession]:
     """The encoder by precision: fp32, and int8 if it has that graph."""
-    found: dict[str, Session[Floats]] = {"fp32": plain(bundle, threads)}
+    found: dict[str, OrtSession] = {"fp32": plain(bundle, threads)}
     served = LoadedModel(bundle, "cpu", threads)
     if served.precision == "int8":
         found["int8"] = served.encoder.session
     return found
 
 
-def runner(bundle: Bundle, session: Session[Floats]) -> Callable[[int, int], Callable[[], object]]:
+def runner(bundle: Bundle, session: OrtSession) -> Callable[[int, int], Callable[[], object]]:
     """(batch, length) -> a call that runs the encoder on that many sentences of that length."""
     random = np.random.default_rng(1)
 

@@ -14,8 +14,7 @@ import { term } from "./terms.js";
 import { evidenceTokens } from "./tokens.js";
 
 const VERDICTS = { entailment: "The second sentence follows from the first", neutral: "The second may be true or false", contradiction: "The second contradicts the first" };
-const SEEN = 0.3; // of probability that moves, from which on a change is seen
-const MOVED = 0.1; // of a cosine
+const ALIKE = 0.8; // cosine from which on a change is hardly seen
 
 const [first, second] = [byId("first"), byId("second")];
 const form = document.querySelector("form[data-tab=compare]");
@@ -60,23 +59,23 @@ function linkedWords(answer) {
   return [element("h2", { textContent: "What the verdict rests on" }), ...parts, ...key, element("p", { className: "key", textContent: "Point at a word, or tap it: the words most like it in the other sentence are outlined." })];
 }
 
-// Buttons that change the second sentence, and what each measure makes of it.
+// Buttons that swap the sentences, or set the second one against its denial or another number, and what each measure makes of it.
 function changer(a, b, before, model, signal) {
   const body = element("tbody");
-  const names = ["Change", "Second sentence", ...(before.scores ? ["Verdict"] : []), ...(before.relatedness === null ? [] : ["Relatedness"]), "Similarity"];
+  const names = ["Change", "First → second", ...(before.scores ? ["Verdict"] : []), ...(before.relatedness === null ? [] : ["Relatedness"]), "Similarity"];
   const table = element("table", { className: "changes" }, element("thead", {}, element("tr", {}, ...names.map((textContent) => element("th", { scope: "col", textContent })))), body);
   const remark = element("p", { className: "remark" });
   remark.setAttribute("role", "status");
-  const row = (name, text, now) => element(
-    "tr", {}, element("th", { scope: "row", textContent: name }), element("td", { textContent: text }),
+  const row = (name, x, y, now) => element(
+    "tr", {}, element("th", { scope: "row", textContent: name }), element("td", { textContent: `${x} → ${y}` }),
     ...(now.scores ? [element("td", { textContent: `${likeliest(now.scores)[0]} ${percent(likeliest(now.scores)[1])}` })] : []),
     ...(now.relatedness === null ? [] : [element("td", { textContent: now.relatedness.toFixed(2) })]), element("td", { textContent: now.cosine.toFixed(2) }),
   );
-  body.append(row("as it is", b, before));
-  const show = async (name, [x, y]) => {
+  body.append(row("as they are", a, b, before));
+  const show = async (name, x, y) => {
     try {
       const now = await measures(x, y, model, true, signal);
-      body.append(row(name, name === "swapped" ? `${y} (after “${x}”)` : y, now));
+      body.append(row(name, x, y, now));
       remark.textContent = remarkOn(name, before, now);
     } catch (failure) {
       if (failure.name !== "AbortError") remark.textContent = said(failure);
@@ -84,28 +83,26 @@ function changer(a, b, before, model, signal) {
   };
   const number = renumbered(b);
   const buttons = [
-    button("Swap the two", () => show("swapped", [b, a])), button("Negate the second", () => show("negated", [a, negated(b)])),
-    button("Change its number", () => show("another number", [a, number])),
+    button("Swap the two", () => show("swapped", b, a)), button("Negate the second", () => show("negated", b, negated(b))),
+    button("Change its number", () => show("another number", b, number)),
   ];
   if (number === null) Object.assign(buttons[2], { disabled: true, title: "The second sentence holds no number." });
   return [
-    element("h2", { textContent: "What changes if …" }), element("div", { className: "row" }, ...buttons), remark,
+    element("h2", { textContent: "What the models see, and what they miss" }), element("div", { className: "row" }, ...buttons), remark,
     element("div", { className: "scroll cue", tabIndex: 0, role: "group", ariaLabel: "Changes" }, table),
   ];
 }
 
-// What the models see of a change, and what they miss.
+// What the models see of a change, and what they miss. A sentence contradicts its denial, and itself with another number.
 function remarkOn(name, before, now) {
-  const parts = [];
-  if (before.scores) {
-    const [was, is] = [likeliest(before.scores)[0], likeliest(now.scores)[0]];
-    const moved = d3.max(Object.keys(now.scores), (label) => Math.abs(now.scores[label] - before.scores[label]));
-    parts.push(was !== is ? `The verdict sees it: ${was} becomes ${is}.` : moved >= SEEN ? `The verdict stays ${was}, less or more sure.` : `The verdict stays ${was}: it hardly sees the change.`);
+  const is = now.scores && likeliest(now.scores)[0];
+  if (name === "swapped") {
+    const verdict = is ? `The verdict was ${likeliest(before.scores)[0]}, and is ${is}: their order counts. ` : "";
+    return `${verdict}Similarity is the same in both orders.`;
   }
-  const by = Math.abs(now.cosine - before.cosine);
-  if (name === "swapped") parts.push("Similarity and relatedness are about the same in both orders; entailment is not.");
-  else parts.push(by < MOVED ? `Similarity hardly sees it (${before.cosine.toFixed(2)}, then ${now.cosine.toFixed(2)}): vectors say what a sentence is about, less what it states.` : `Similarity moves from ${before.cosine.toFixed(2)} to ${now.cosine.toFixed(2)}.`);
-  return parts.join(" ");
+  const [what, cosine] = [name === "negated" ? "denial" : "changed number", now.cosine.toFixed(2)];
+  const verdict = !is ? "" : is === "contradiction" ? `The verdict sees the ${what}: contradiction. ` : `The verdict misses the ${what}: it says ${is}. `;
+  return verdict + (now.cosine >= ALIKE ? `Similarity hardly sees it (${cosine}): vectors say what a sentence is about, less what it states.` : `Similarity falls to ${cosine}.`);
 }
 
 export const compare = {

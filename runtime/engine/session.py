@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ from heedful.text.graph import CUDA, open_session
 from heedful.text.vocab import UNKNOWN
 
 T = TypeVar("T")
-Output = TypeVar("Output", covariant=True)
 
 BUDGET, CUDA_BUDGET = 320, 16384
 """Cost limit of a batch, in tokens of a linear encoder. A token of a batch of 512 costs up to 9 % more on a core
@@ -35,22 +34,12 @@ HEAD_ROWS, HEAD_OVERHEAD = 64, 8
 """Rows of a batch of a head, 2 ms at most; and its fixed cost in rows."""
 
 
-class Session(Protocol[Output]):
-    """A graph on its device."""
-
-    provider: str
-    """The execution provider in use."""
-
-    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Output:
-        """Run the graph."""
-
-
 class EncoderRunner:
     """A model's encoder: sentences in, vectors (D,) out, not scaled. A `text.batch.Runner`."""
 
     stage: Literal["inference"] = "inference"
 
-    def __init__(self, card: Card, session: Session[Floats]) -> None:
+    def __init__(self, card: Card, session: "OrtSession") -> None:
         self.card, self.session = card, session
         self.name = card.name
         self._inputs = list(encoder_inputs(card))
@@ -108,7 +97,7 @@ class FunctionRunner(Generic[T]):
         return self.function(items)
 
 
-def head_runner(card: Card, session: Session[Floats]) -> FunctionRunner[Floats]:
+def head_runner(card: Card, session: "OrtSession") -> FunctionRunner[Floats]:
     """A model's head: a row is one vector for each side, its output logits (C,)."""
     names = head_inputs(card)
 

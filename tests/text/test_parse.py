@@ -70,7 +70,7 @@ def test_offsets_are_the_tokens_of_any_text(parser: Parser, text: str) -> None:
 def test_a_text_is_tokenized_as_spacy_does_it_whole(parser: Parser, text: str) -> None:
     """Its runs are tokenized one by one, and those that were met before not again."""
     blank = " ".join(plain.plain(text.replace("&", "+"))[0].split())
-    expected = [token.text for token in parser.nlp.make_doc(blank)]
+    expected = [token.text for token in parser.tokenizer.rules(blank)]
     assert [*read(parser, blank, tree=False).tokens] == expected
 
 
@@ -79,7 +79,7 @@ def test_spacys_parser_gets_what_spacys_tokenizer_gives(parser: Parser) -> None:
     tokens = parser.tokenizer.tokenize(text, EVERYTHING)
     columns = [ORTH, NORM, PREFIX, SUFFIX, SHAPE, SPACY]
     trees = PipelineTrees(parser.nlp, parser.tokenizer)
-    found, expected = trees._doc(tokens), parser.nlp.make_doc(text)
+    found, expected = trees._doc(tokens), parser.tokenizer.rules(text)
     np.testing.assert_array_equal(found.to_array(columns)[:-1], expected.to_array(columns)[:-1])
     assert found[-1].norm_ == expected[-1].norm_  # no blank follows there
     cut = trees._doc(parser.tokenizer.tokenize(text, 3))
