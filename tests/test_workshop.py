@@ -33,4 +33,4 @@ def test_a_tenth_of_snli_trains_exports_and_scores(tmp_path: Path) -> None:
     (score,) = (one["value"] for one in card["scores"] if one["metric"] == "accuracy")
     assert 0.55 < score < 0.75
     assert abs(card["int8"]["int8"] - card["int8"]["float32"]) < 0.01
-    assert card["trained"]["cosine"] > 0.999
+    assert card["trained"]["cosine"] > 0.995
