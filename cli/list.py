@@ -33,7 +33,7 @@ def command(
         typer.echo(json.dumps(rows, indent=2))
         return
     if not rows:
-        typer.echo(f"no bundles: {shipped.REMEDY}")
+        typer.echo(f"no bundles: {shipped.REMEDY}, or pull one with `heedful pull OWNER/NAME`")
         return
     table = Table(box=None)
     *headings, last = rows[0]

@@ -10,6 +10,8 @@ from typing import Annotated, Any, get_args
 import typer
 
 from heedful.app import settings
+from heedful.runtime.bundles.shipped import REMEDY
+from heedful.runtime.errors import StartupError
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
@@ -64,6 +66,10 @@ def command(**flags: Any) -> None:
         signal.signal(number, lambda *_: os._exit(0))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there are models to reload
     chosen = settings.load(**{name: value for name, value in flags.items() if value is not None})
+    if not chosen.models.is_dir():  # said before it listens
+        raise StartupError(
+            f"there is no folder {chosen.models}: name one that holds bundles, or {REMEDY}"
+        )
     # Before numpy is imported: its idle BLAS threads spin, and halve what the encoders get done.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from heedful.app.process.serve import serve  # takes seconds: a wrong setting is refused before

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +35,12 @@ def test_blas_has_one_thread_unless_the_environment_says_more(
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout) == [threads]
+
+
+def test_a_folder_that_is_not_there_is_said_before_it_listens(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "heedful", "serve", "--port", "0", "--models", "nowhere"]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    assert found.stderr.startswith("heedful: there is no folder nowhere: name one that holds bun")
+    assert "pip install dist/heedful_bundles" in found.stderr
+    assert found.stdout == ""
