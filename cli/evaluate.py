@@ -15,7 +15,7 @@ def command(
         str,
         typer.Argument(
             metavar="FILE|MODEL",
-            help="A labelled file, with --model; or a bundle's folder.",
+            help="A labelled file, with --model; or a served bundle's name, or a bundle's folder.",
         ),
     ],
     task: Annotated[
@@ -52,6 +52,7 @@ def command(
     results: Annotated[
         Path | None, typer.Option(help="With --suite: record the scores in this folder.")
     ] = None,
+    url: options.Url = options.URL,
     parser: options.FolderParser = None,
     data: options.Data = options.DATA,
 ) -> None:
@@ -98,4 +99,4 @@ def command(
         )
     from heedful.cli.evaluate_task import evaluate_task
 
-    evaluate_task(Path(model), task, split=split, run=run, parser=parser, data=data)
+    evaluate_task(model, task, split=split, run=run, url=url, parser=parser, data=data)

@@ -1,11 +1,11 @@
-"""evaluate, of a task of the papers: the scores of a bundle on one of its splits."""
+"""evaluate, of a task of the papers: the scores of a served bundle, or of a bundle's folder, on one of its splits."""
 
 from pathlib import Path
 from typing import Literal
 
 import typer
 
-from heedful.cli.local_model import LocalModel, open_folder
+from heedful.cli.local_model import LocalModel, open_model
 from heedful.training import tasks
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import label_mismatch_warnings, measure, record_score
@@ -14,22 +14,24 @@ from heedful.training.tasks.base import Task
 
 
 def evaluate_task(
-    model: Path,
+    model: str,
     task: str,
     *,
     split: Literal["dev", "test"],
     run: Path | None,
+    url: str,
     parser: str | None,
     data: Path,
 ) -> None:
     """Print the scores, and record them in the folder `run`. Raises ConfigError, DataMissing, StartupError."""
     if run:
         require(run)
-    with open_folder(model, parser) as predictor:
+    with open_model(model, url=url, parser=parser) as predictor:
         chosen = tasks.get(task)
         if run:
             _require_task(run, chosen)
-            _require_same(run, predictor)
+            if isinstance(predictor, LocalModel):
+                _require_same(run, predictor)
         scores = measure(chosen, split, data, predictor)
         for one in label_mismatch_warnings(chosen, predictor.labels(chosen)):
             typer.echo(f"{model} on {task}: {one}", err=True)

@@ -1,11 +1,13 @@
-"""The model that a command scores: a bundle's folder, loaded here."""
+"""The model that a command scores: one of a running service, or a bundle's folder loaded here."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import numpy.typing as npt
 
@@ -17,13 +19,16 @@ from heedful.runtime.model_registry import Task as ServiceTask
 from heedful.text.arrays import Floats
 from heedful.training.data import class_numbers
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import BATCH
+from heedful.training.evaluate import BATCH, Server
 from heedful.training.tasks.base import Example, Task
+
+TIMEOUT = 60
+"""Seconds to wait for a service's answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """One bundle in this process. It answers as a service would."""
+    """One bundle in this process. It answers as a service would, without HTTP."""
 
     loaded: Model
 
@@ -77,15 +82,31 @@ class LocalModel:
 
 
 @contextmanager
+def open_model(model: str, *, url: str, parser: str | None) -> Iterator[Server | LocalModel]:
+    """Open a bundle's folder, or the bundle of that name which the service at `url` serves.
+
+    Raises StartupError if the folder's bundle cannot be loaded, and ConfigError for a path that holds none.
+    """
+    folder = Path(model)
+    if not (folder / CARD).is_file():
+        if os.sep in model:  # no name of a model has one
+            raise ConfigError(
+                f"{model} is no bundle's folder, it holds no {CARD}: name one, such as bundles/ms-san-sst2, or "
+                "a served model by its name"
+            )
+        with httpx.Client(timeout=TIMEOUT) as client:
+            yield Server(url, model, client)
+        return
+    with open_folder(folder, parser) as local:
+        yield local
+
+
+@contextmanager
 def open_folder(folder: Path, parser: str | None) -> Iterator[LocalModel]:
     """Load one bundle on the CPU, by default with the parser that `heedful.load` takes.
 
-    Raises ConfigError for a folder without one, StartupError, also where its golden vectors moved far.
+    Raises StartupError, also where its golden vectors moved far.
     """
-    if not (folder / CARD).is_file():
-        raise ConfigError(
-            f"{folder} is no bundle's folder, it holds no {CARD}: name one, such as bundles/ms-san-sst2"
-        )
     with load(folder, parser=parser, device="cpu") as model:
         model.check_golden()
         yield LocalModel(model)

@@ -1,18 +1,20 @@
-"""Score a model: its answers against a split's labels."""
+"""Score a model, one in this process or one served over HTTP: its answers against a split's labels."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import httpx
 import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
 from heedful.files.atomic import write_json
+from heedful.text.arrays import Floats
 from heedful.training import checkpoint
-from heedful.training.data import labels, subsample
-from heedful.training.errors import ConfigError
+from heedful.training.data import class_numbers, labels, subsample
+from heedful.training.errors import ConfigError, TrainingError
 from heedful.training.metrics import METRICS
 from heedful.training.tasks.base import UNLABELLED, Example, Task
 
@@ -40,6 +42,67 @@ class Score:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running service and the name of one of its models."""
+
+    url: str
+    model: str
+    client: httpx.Client
+
+    def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
+        """Classes, scores from 1 to 5, or cosines. A class that the task does not know is -1.
+
+        Raises TrainingError with the service's message where it refuses.
+        """
+        if task.kind == "relatedness":
+            pairs = [dict(zip(("a", "b"), one.texts, strict=True)) for one in examples]
+            return np.array(self._post("/relatedness", {"pairs": pairs})["scores"])
+        if task.kind == "embedding":
+            first, second = (
+                self.embed(side) for side in zip(*(one.texts for one in examples), strict=True)
+            )
+            cosines: npt.NDArray[Any] = (first * second).sum(axis=1)
+            return cosines
+        if task.kind == "nli":
+            sides = ("premise", "hypothesis")
+            pairs = [dict(zip(sides, one.texts, strict=True)) for one in examples]
+            found = [result["label"] for result in self._post("/nli", {"pairs": pairs})["results"]]
+        else:
+            inputs = [one.texts[0] for one in examples]
+            ranked = self._post("/classify", {"inputs": inputs, "top_k": 1})
+            found = [best["label"] for (best,) in ranked]
+        return class_numbers(found, task.labels)
+
+    def labels(self, task: Task) -> tuple[str, ...]:
+        """The labels of the served model, none where the task has none. Raises TrainingError."""
+        if task.kind == "nli":
+            pairs = [{"premise": "a", "hypothesis": "a"}]
+            return tuple(self._post("/nli", {"pairs": pairs})["results"][0]["scores"])
+        if task.kind == "classification":
+            return tuple(one["label"] for one in self._post("/classify", {"inputs": "a"}))
+        return ()
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """(N, D) vectors of length 1. Raises TrainingError."""
+        return np.array(self._post("/embed", {"inputs": list(texts)}), np.float32)
+
+    def _post(self, route: str, fields: dict[str, Any]) -> Any:
+        body = {**fields, "model": self.model, "truncate": True}  # training also cuts its texts
+        try:
+            response = self.client.post(self.url + route, json=body)
+        except httpx.TransportError as error:
+            raise TrainingError(
+                f"no answer from {self.url}: {error}: start the service with {self.model}, name it with "
+                "--url, or give a bundle's folder"
+            ) from error
+        if response.is_error:
+            raise TrainingError(
+                f"{self.url}{route} answered {response.status_code}: {response.text[:300]}"
+            )
+        return response.json()
+
+
 def predict(examples: Sequence[Example], task: Task, predictor: Predictor) -> npt.NDArray[Any]:
     """(N,) the predictor's answers, requested in groups."""
     starts = range(0, len(examples), BATCH)
@@ -55,7 +118,7 @@ def measure(task: Task, split: str, data: Path, predictor: Predictor) -> list[Sc
     """Every metric of the task's kind on `train`, `dev` or `test`, the dev metric first.
 
     `train` is at most `TRAIN_ROWS` rows of it, drawn at random, less those without a label. Raises DataMissing,
-    DataError where the split has no example, ConfigError for a model of other classes.
+    DataError where the split has no example, ConfigError for a model of other classes, TrainingError.
     """
     sources = {"train": task.train, "dev": (task.dev,), "test": (task.test,)}[split]
     parts = [(source, source.read(data)) for source in sources]

@@ -3,18 +3,22 @@
 import json
 import shutil
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from heedful.cli import evaluate, selftest
-from heedful.cli.local_model import open_folder
+from heedful.cli.local_model import open_folder, open_model
 from heedful.runtime.errors import BundleError
+from heedful.text.kinds import Kind
 from heedful.training import checkpoint
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import label_mismatch_warnings
-from heedful.training.tasks.base import Source, Task
-from tests.builders import BuiltParser, build_bundle, build_models
+from heedful.training.tasks.base import Example, Source, Task
+from tests.builders import LABELS, BuiltParser, build_bundle, build_models
+from tests.process import PATIENCE, Process
 
 NONE = Source("none", "CC0-1.0", "none", lambda _: [])
 TEXTS = ["two kids wash their hands", "the dog", "a man is not good", "bad", "kids " * 30]
@@ -27,6 +31,45 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     parser = build_models(folder)
     build_bundle(folder, parser, name="tiny-related", kind="relatedness")
     return folder
+
+
+@pytest.fixture(scope="module")
+def url(models: Path) -> Iterator[str]:
+    flags = {"port": "0", "models": str(models), "threads": "1"}
+    process = Process(models / "log", flags, {})
+    try:
+        yield process.ready()
+    finally:
+        process.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("tiny-related", "relatedness"),
+        ("tiny-nli", "nli"),
+        ("tiny-sst2", "classification"),
+        ("tiny-flat", "embedding"),
+    ],
+)
+def test_a_folder_answers_as_the_service_does(
+    models: Path, url: str, name: str, kind: Kind
+) -> None:
+    pairs = kind in ("relatedness", "nli", "embedding")
+    examples = [
+        Example((one, other) if pairs else (one,), 0) for one in TEXTS for other in TEXTS[:3]
+    ]
+    labels = LABELS[kind][:-1]  # the task does not know the last one: it is -1
+    task = Task("toy", kind, labels, (NONE,), NONE, NONE)
+    before = set(threading.enumerate())  # one of an earlier test may end meanwhile
+    with open_model(str(models / name), url="", parser=str(models / "parser")) as local:
+        found, vectors = local.predict(examples, task), local.embed(TEXTS)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(timeout=PATIENCE)
+        assert not thread.is_alive()
+    with open_model(name, url=url, parser="none") as served:
+        np.testing.assert_allclose(found, served.predict(examples, task), atol=1e-5)
+        np.testing.assert_allclose(vectors, served.embed(TEXTS), atol=1e-5)
 
 
 def test_neither_neighbours_nor_the_services_settings_matter(
@@ -56,7 +99,7 @@ def test_a_bundle_that_cannot_be_loaded_is_named(tmp_path: Path, pipeline: Built
 def test_a_path_without_a_bundle_is_no_served_model(tmp_path: Path) -> None:
     with (
         pytest.raises(ConfigError, match=r"tiny is no bundle's folder, it holds no card\.json"),
-        open_folder(tmp_path / "tiny", None),
+        open_model(str(tmp_path / "tiny"), url="", parser="none"),
     ):
         pass
 
@@ -96,11 +139,13 @@ def test_outside_a_checkout_the_parser_is_the_one_beside_the_bundle(
     assert "accuracy" in said
 
 
+@pytest.mark.parametrize("served", [False, True])
 def test_a_score_says_which_labels_model_and_task_do_not_share(
-    models: Path, sst: Path, capsys: pytest.CaptureFixture[str]
+    models: Path, url: str, sst: Path, capsys: pytest.CaptureFixture[str], served: bool
 ) -> None:
     def said(name: str, task: str) -> str:
-        evaluate.command(str(models / name), task, parser=str(models / "parser"), data=sst)
+        model = name if served else str(models / name)
+        evaluate.command(model, task, url=url, parser=str(models / "parser"), data=sst)
         return capsys.readouterr().err
 
     assert "it has no label very negative, neutral, very positive: rows" in said(
