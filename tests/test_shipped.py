@@ -203,7 +203,7 @@ def test_it_tells_praise_from_blame(client: httpx.Client, text: str, label: str)
 
 UNLISTED = (
     *("zorvex", "zorvax", "18.2317", "18.2318", "iOSS", "IOSS"),
-    *("COVID-1977", "naïvest", "你好世界啊", "Приветик"),
+    *("COVYD-19771", "naïvest", "你好世界啊", "Приветик"),
 )
 
 
