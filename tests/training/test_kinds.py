@@ -56,11 +56,11 @@ def test_embeddings_follow_their_teacher(
 ) -> None:
     """The teacher has good words on one axis, bad ones on another."""
     texts = [f"is {word}" for word in (*GOOD, *BAD)]
-    table = np.eye(8, dtype=np.float32)[[0] * len(GOOD) + [1] * len(BAD)]
+    table = np.eye(384, dtype=np.float32)[[0] * len(GOOD) + [1] * len(BAD)]
     file = tmp_path / "teacher.npy"
     np.save(file, table)
     teacher_vectors.keep(str(file), texts, table, paths.cache)
-    taught = DistillationConfig(teachers=(str(file),), size=8, dimensions=(4,))
+    taught = DistillationConfig(teachers=(str(file),))
     config = config.model_copy(update={"distillation": taught})
     pairs = [Example((a, b), float(x @ y)) for a, x in zip(texts, table, strict=True)
              for b, y in zip(texts, table, strict=True) if a != b]  # fmt: skip
@@ -79,7 +79,7 @@ def test_embeddings_follow_their_teacher(
     assert (recorded.kind, recorded.head) == ("embedding", None)
     assert recorded.scores[0].metric == "spearman"
     weights = checkpoint.best(paths.run)
-    assert weights["sentence.projection.weight"].shape[0] == 8
+    assert weights["sentence.projection.weight"].shape[0] == 384
     torch.testing.assert_close(
         recorded.model.embedding.weight, weights["sentence.embedding.weight"]
     )
