@@ -39,7 +39,7 @@ from heedful.files.atomic import write_file, write_json
 from heedful.runtime.bundles import bundle
 from heedful.text.arrays import Floats
 from heedful.text.parse import ParseJob, Parser
-from heedful.training import assess, minilm
+from heedful.training import assess, teachers
 from heedful.training.data_folder import data_folder
 from heedful.training.labelled_texts import Row
 from heedful.training.linear import TeacherKind
@@ -163,11 +163,11 @@ def fitted(
     candidates = fit.candidates(assess.splits(problem.targets, sample.texts, seed=SEED), None)
     read = fit.as_read(*sides(test.texts))
     found: dict[str, Any] = {}
-    for key, teachers in OURS.items():
-        if not set(teachers) <= set(fit.lesson.teachers):
+    for key, taught_by in OURS.items():
+        if not set(taught_by) <= set(fit.lesson.teachers):
             continue
         winner = best(
-            [one for one in candidates if one.recipe and one.recipe.teacher in (None, *teachers)]
+            [one for one in candidates if one.recipe and one.recipe.teacher in (None, *taught_by)]
         )
         assert winner.recipe is not None
         answers = np.array(problem.labels)[
@@ -191,7 +191,7 @@ def vectors_of(
             return embed(model, missing)
 
     def peer(missing: Sequence[str]) -> Floats:
-        return minilm.mean_vectors(minilm.load(), missing)
+        return teachers.load(teachers.MINILM).vectors(missing)
 
     version = f"{base.card.name}-{base.card.version}-{name}"
     found = {}

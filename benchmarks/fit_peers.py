@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import environments
 from benchmarks.fit_data import SIZES, TASKS, Texts, draw, read
 from heedful.files.atomic import write_json
-from heedful.training import minilm
+from heedful.training import teachers
 from heedful.training.data_folder import data_folder
 from heedful.training.source_commit import source_commit
 
@@ -44,7 +44,7 @@ def measure(method: str, sample: Texts, test: Texts) -> dict[str, Any]:
     """The accuracy on the test rows, and the seconds of processor."""
     asked = {
         "method": method,
-        "minilm": str(minilm.folder()),
+        "minilm": str(teachers.folder(teachers.MINILM)),
         "texts": sample.texts,
         "labels": sample.labels,
         "test": test.texts,

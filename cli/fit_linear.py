@@ -22,7 +22,7 @@ from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.plain import plain_word
 from heedful.text.vocab import SPECIAL, Vocab
-from heedful.training import minilm
+from heedful.training import teachers
 from heedful.training.assess import HeldOut, Split, encoder_splits, held_out, splits
 from heedful.training.bag import terms, word_keys
 from heedful.training.config import Device
@@ -97,7 +97,7 @@ class LinearFit:
             vectors = embed(model, texts)
         more = None
         if unlabelled:
-            frozen = minilm.unit_vectors(minilm.load(device), texts)
+            frozen = teachers.load(teachers.MINILM, device).unit_vectors(texts)
             more = Unlabelled(unlabelled, frozen, fine_tune, device)
         truncated = sum(parse.cut for parse in parses[: len(problem.rows)])
         return replace(cls.of(problem, read, tokens, vectors, more), truncated=truncated)

@@ -20,7 +20,7 @@ from heedful.models.registry import ENCODERS
 from heedful.runtime.bundles.card import Card, ScoreCard
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.errors import StartupError
-from heedful.training import assess, labelled_texts, minilm
+from heedful.training import assess, labelled_texts, teachers
 from heedful.training.config import Device
 from heedful.training.errors import ConfigError, DataError
 from heedful.training.labelled_texts import Reading, Row
@@ -140,7 +140,7 @@ def _check(wanted: Wanted, pairs: bool) -> None:
         if pairs and value:
             raise ConfigError(f"{option} is for one text a row: leave it or --pair-columns out")
     if wanted.unlabelled:
-        minilm.folder()
+        teachers.folder(teachers.MINILM)
 
 
 def _check_test(file: Path, rows: Sequence[Row], problem: Problem, separator: str) -> None:

@@ -8,16 +8,19 @@ import torch
 import typer
 
 from heedful.cli.options import DATA, Data, Threads
-from heedful.training import minilm, tasks, teacher_vectors
+from heedful.training import tasks, teacher_vectors
 from heedful.training.config import Device
 from heedful.training.optimise import require_device
+from heedful.training.teachers import MINILM
 
 CACHE = Path(".cache/parses")
 
 
 def command(
     task: Annotated[str, typer.Argument(help="Task without labels, such as embed.")],
-    teacher: Annotated[str, typer.Option(help="minilm, or mpnet.")] = minilm.NAME,
+    teacher: Annotated[
+        str, typer.Option(help="minilm, mpnet, or another sentence encoder's folder.")
+    ] = MINILM,
     data: Data = DATA,
     threads: Threads = 1,
     device: Annotated[Device, typer.Option(help="Where the teacher runs.")] = "cpu",

@@ -1,15 +1,18 @@
 """Options that several commands share."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from heedful.cli.texts import Format
+from heedful.export.bundle_writer import check_replaceable
 from heedful.runtime.bundles import shipped
 from heedful.runtime.device import Device
 from heedful.training import config
 from heedful.training.data_folder import DEFAULT, PAGE, VARIABLE
+from heedful.training.errors import ConfigError
 
 DATA = DEFAULT
 MODELS = shipped.models_folder()
@@ -120,6 +123,19 @@ RowsPerFile = Annotated[
     int | None,
     typer.Option(min=1, help="Rows that one model answers and writes at a time; default 10,000."),
 ]
+
+
+def require_free(out: Path, *read: Path) -> None:
+    """Raise ConfigError where `out` names no bundle or is one of those that are read, BundleError where it is something
+    else.
+    """
+    if not re.fullmatch(r"[a-z0-9-]+", out.name):
+        raise ConfigError(f"--out: {out.name!r} names no bundle: use a-z, 0-9 and -")
+    if out.resolve() in {one.resolve() for one in read}:
+        raise ConfigError(
+            f"--out: {out} would replace the bundle that is read: name another folder"
+        )
+    check_replaceable(out)
 
 
 def parser_for(bundle: Path, named: str | None) -> str:

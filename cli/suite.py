@@ -16,7 +16,7 @@ from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import CARD
 from heedful.text.arrays import Floats
 from heedful.text.kinds import NLI_LABELS
-from heedful.training import embedding_suite, minilm, static_table, tasks, teacher_vectors
+from heedful.training import embedding_suite, static_table, tasks, teacher_vectors, teachers
 from heedful.training.calibration import Numbers
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import measure
@@ -37,7 +37,7 @@ from heedful.training.transfer import Embed
 CACHE = Path(".cache/suite")
 """Keeps the baselines' vectors."""
 BM25 = "bm25"
-BASELINES = (minilm.NAME, static_table.NAME, BM25)
+BASELINES = (teachers.MINILM, static_table.NAME, BM25)
 """What an embedding is compared with; each is scored as a bundle is."""
 
 
@@ -136,10 +136,10 @@ def _embedding(embed: Embed, data: Path, split: Split, rows: int | None) -> Iter
     yield from embedded(embed, data, split, rows)
     if rows is None and split == "dev":
         yield from embedding_suite.figures(embed, data)
-        if embed(["a text"]).shape[-1] == teacher_vectors.SIZE:
+        if embed(["a text"]).shape[-1] == teachers.MINILM_SIZE:
             yield from embedding_suite.aligned_figures(embed, _minilm, data)
 
 
 def _minilm(texts: Sequence[str]) -> Floats:
     """(N, 384) the vectors of all-MiniLM-L6-v2, of length 1."""
-    return teacher_vectors.stored_vectors(minilm.NAME, texts, CACHE, "cpu").astype(np.float32)
+    return teacher_vectors.stored_vectors(teachers.MINILM, texts, CACHE, "cpu").astype(np.float32)

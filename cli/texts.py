@@ -49,6 +49,7 @@ class Columns:
     second: str | None = None
     whole: bool = False
     id_option: str = "--id-column"
+    pair_options: str = "--premise-column or --hypothesis-column"
     """The command line's, for messages."""
 
     @property
@@ -126,8 +127,7 @@ class Texts:
         """pyarrow's, of a parquet file; known while the rows are read."""
         self._file, self._format, self._blank = file, format, blank
         self._columns, self._names = columns, columns.names
-        pair = ["--premise-column", "--hypothesis-column"]
-        options = pair if columns.second else ["--text-column"]
+        options = [columns.pair_options if columns.second else "--text-column"]
         self._option = " or ".join([*options, *([columns.id_option] if columns.id else [])])
         if format == "txt" and columns.id:
             raise CommandError(f"--id-column: {name} is plain text, which has no fields")

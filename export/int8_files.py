@@ -26,7 +26,7 @@ class Int8Files:
 
     files: dict[str, bytes]
     explain: bytes
-    """explain.onnx with all its weights."""
+    """explain.onnx with all its weights; empty for an encoder without one."""
     keys: frozenset[str]
     products: int
     left: int
@@ -34,13 +34,17 @@ class Int8Files:
 
 
 def int8_files(
-    encoder: bytes, explain: bytes, card: Card, vocab: Lexicon, weights: Mapping[str, str] = {}
+    encoder: bytes,
+    explain: bytes | None,
+    card: Card,
+    vocab: Lexicon,
+    weights: Mapping[str, str] = {},
 ) -> Int8Files:
     """Compute every product in integers whose input has the same bits alone and in a batch.
 
-    `encoder` and `explain` hold all weights, as trained; what stays of those with a key in `weights` is stored as
-    float16. Raises ExportError if no product is left, or if the sentence vector, or the explanation's, still
-    depends on the batch.
+    `encoder` and `explain`, where there is one, hold all weights, as trained; what stays of those with a key in
+    `weights` is stored as float16. Raises ExportError if no product is left, or if the sentence vector, or the
+    explanation's, still depends on the batch.
     """
     traced = onnx.load_from_string(encoder)
     every = products(traced)
@@ -63,17 +67,19 @@ def int8_files(
     composed_in_branch(model)
 
     content = serialize(float_graph(stored, keys))
+    files = {ENCODER: content, ENCODER_INT8: externalize_weights(model, content, ENCODER)}
+    left = len(every) - len(taken)
+    if explain is None:
+        return Int8Files(files, b"", keys, len(taken), left, compared.deviation)
     explained = store_half(onnx.load_from_string(explain), half)
     whole = serialize(float_graph(explained, keys))
-    files = {
-        ENCODER: content,
-        ENCODER_INT8: externalize_weights(model, content, ENCODER),
+    files |= {
         EXPLAIN: share_weights(whole, content),
         EXPLAIN_INT8: share_weights(serialize(int8_graph(explained, keys)), content, vectors=False),
     }
     deviation = batch_invariance.explanation_deviation(files, model, card, vocab)
     _check_deviation(card.name, "the explanation's vector", deviation)
-    return Int8Files(files, whole, keys, len(taken), len(every) - len(taken), compared.deviation)
+    return Int8Files(files, whole, keys, len(taken), left, compared.deviation)
 
 
 def _check_deviation(name: str, what: str, deviation: float) -> None:

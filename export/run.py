@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
@@ -59,14 +60,21 @@ class Choices:
 
 
 def export_run(
-    run: Path, out: Path, how: Choices, *, data: Path, parser: Parser, say: Callable[[str], None]
+    run: Path,
+    out: Path,
+    how: Choices,
+    *,
+    data: Path,
+    parser: Parser,
+    say: Callable[[str], None],
+    task: Task | None = None,
 ) -> Card:
     """Write the bundle `out`, whole or not at all, and return its card.
 
     Weights are rounded once, from those that were trained. On the dev split the graphs are scored and compared
     with the trained model, and probabilities are calibrated. The bundle gets golden vectors and an index of training
-    sentences. `say` is given what is left out. Raises RunMissing, RunDamaged, ExportError, BundleError; DataMissing
-    where what was chosen needs data that are not there.
+    sentences. `say` is given what is left out. `task` is given where it is none of `training.tasks`. Raises RunMissing,
+    RunDamaged, ExportError, BundleError; DataMissing where what was chosen needs data that are not there.
     """
     check_replaceable(out)
     trained = read(run, how.words)
@@ -74,7 +82,7 @@ def export_run(
         raise ExportError(
             f"{run} was trained with the parser {trained.parser.name}: name it with --parser"
         )
-    task = tasks.get(trained.task)
+    task = task or tasks.get(trained.task)
     try:
         examples = task.dev.read(data)
         task.require("dev", examples)
@@ -101,6 +109,15 @@ def export_run(
             say(f"without an index of training sentences: {len(sample)} are too few")
     files[GOLDEN] = golden(made, parser.parse).to_bytes()
     return write(out, fields, files)
+
+
+def export_smallest(run: Path, out: Path, **how: Any) -> Card:
+    """`export_run` with small storage, or the normal one where vectors then move too far. Raises what it raises."""
+    try:
+        return export_run(run, out, Choices(storage="small"), **how)
+    except ExportError as error:
+        how["say"](f"{error}; stored as --storage normal")
+        return export_run(run, out, Choices(), **how)
 
 
 def _training_sentences(

@@ -9,13 +9,14 @@
 import os
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["bundles", "classify", "load"]
+__all__ = ["bundles", "classify", "distill", "load"]
 
 # ONNX Runtime reads it when it is first imported. Its own builds send Microsoft telemetry unless it is set, from a
 # thread, which a process that forks must not have.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 if TYPE_CHECKING:
+    from heedful.cli.distill import distill
     from heedful.library.catalogue import bundles
     from heedful.library.load import classify, load
 
@@ -30,6 +31,8 @@ else:
             from heedful.library.load import classify as found
         elif name == "bundles":
             from heedful.library.catalogue import bundles as found
+        elif name == "distill":
+            from heedful.cli.distill import distill as found  # needs torch
         elif name == "__version__":
             from importlib.metadata import version
 

@@ -244,6 +244,6 @@ class Inference:
             if begin:
                 yield None
             rows = parses[begin : begin + ROWS_AT_ONCE]
-            sentences += [model.vocab.sentence(row.tokens, row.heads) for row in rows]
+            sentences += map(model.sentence, rows)
         seconds = time.perf_counter() - began
         return Parsed(model, parses, sentences, inputs.texts_per_row, seconds)

@@ -20,6 +20,7 @@ from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence
 from heedful.text.graph import CUDA
 from heedful.text.parse import Parse
+from heedful.text.whole_text import WholeText
 
 REMEDY = "copy the bundle again, export it again, or serve it where it was made"
 LADDER = (1, 8, 32, 128)
@@ -106,10 +107,14 @@ class LoadedModel:
 
     def fit(self, parse: Parse) -> Parse:
         """The text, cut to the model's limit of word pieces."""
+        if isinstance(self.vocab, WholeText):
+            return self.vocab.fit(parse)
         return parse.first(self.vocab.fitting(parse.tokens))
 
     def sentence(self, parse: Parse) -> Sentence:
         """The text's ids."""
+        if isinstance(self.vocab, WholeText):
+            return self.vocab.sentence_of(parse)
         return self.vocab.sentence(parse.tokens, parse.heads)
 
     def logits(self, *sides: Floats) -> Steps[tuple[Floats, float]]:

@@ -1,8 +1,11 @@
 """A transformer that nobody trained: a layer of BertModel, in memory or as a folder of Hugging Face's layout."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import torch
+from tokenizers import Tokenizer, processors
 from transformers import BertConfig, BertModel
 
 from heedful.models.pieces import PieceEmbedding
@@ -35,4 +38,28 @@ def tiny_folder(folder: Path, dim: int) -> Path:
     """config.json, model.safetensors and tokenizer.json."""
     tiny_bert(dim).save_pretrained(folder)
     build_pieces(LIMIT).save(folder / "tokenizer.json")
+    return folder
+
+
+def tiny_encoder(folder: Path, dim: int, **files: Any) -> Path:
+    """A folder as sentence-transformers writes it, which takes the mean; `files` replace or add JSON files by name."""
+    tiny_bert(dim).save_pretrained(folder)
+    pieces = build_pieces(LIMIT)
+    tokenizer = Tokenizer.from_str(pieces.text)
+    tokenizer.no_truncation()
+    special = [("[CLS]", pieces.cls), ("[SEP]", pieces.sep)]
+    tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, special)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    content: dict[str, Any] = {
+        "tokenizer_config": {"tokenizer_class": "BertTokenizer"},
+        "modules": [
+            {"path": "", "type": "sentence_transformers.models.Transformer"},
+            {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        ],
+        "sentence_bert_config": {"max_seq_length": 12},
+        "1_Pooling/config": {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False},
+    }
+    (folder / "1_Pooling").mkdir()
+    for name, value in (content | files).items():
+        (folder / f"{name}.json").write_text(json.dumps(value))
     return folder

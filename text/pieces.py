@@ -46,7 +46,8 @@ class Pieces:
         tokenizer.no_truncation()
         tokenizer.encode_special_tokens = True  # "[SEP]" in a text is three words like any other
         self._tokenizer, self.limit = tokenizer, limit
-        self.cls, self.sep, self._unknown = map(self._special, ("[CLS]", "[SEP]", "[UNK]"))
+        self.cls, self.sep = self._marks()
+        self._unknown = self._special("[UNK]")
         self._max_pieces = min(MAX_PIECES, limit - 2)
         self._pieces = lru_cache(maxsize=CACHED_WORDS)(self._split)
 
@@ -107,6 +108,10 @@ class Pieces:
 
     def save(self, path: Path) -> None:
         path.write_text(self.text, encoding="utf-8", newline="\n")
+
+    def _marks(self) -> tuple[int, int]:
+        """What stands before a text, and after it."""
+        return self._special("[CLS]"), self._special("[SEP]")
 
     def _special(self, piece: str) -> int:
         number = self._tokenizer.token_to_id(piece)

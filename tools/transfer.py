@@ -14,7 +14,7 @@ import typer
 import heedful
 from heedful.cli.options import DATA, Data, FolderParser, Results, Threads
 from heedful.files.atomic import write_json
-from heedful.training import minilm, tasks
+from heedful.training import tasks, teachers
 from heedful.training.data import labels
 from heedful.training.metrics import pearson, spearman
 from heedful.training.source_commit import source_commit
@@ -51,9 +51,9 @@ def record(
 
     Raises DataMissing, StartupError, BundleError, and ModuleNotFoundError if MiniLM is not installed.
     """
-    peer = partial(minilm.mean_vectors, minilm.load())
+    peer = teachers.load(teachers.MINILM).vectors
     name, version, embed = model, None, peer
-    is_peer = model == minilm.NAME
+    is_peer = model == teachers.MINILM
     with nullcontext() if is_peer else heedful.load(model, parser=parser, threads=threads) as local:
         if local:
             name, version = local.card.name, local.card.version

@@ -58,7 +58,8 @@ class WordsConfig(Section):
     """`[words]`: the vocabulary and its initial word vectors."""
 
     vectors: str = "wordbridge"
-    """`wordbridge`, `minilm`, `word2vec` (trained on the run's texts), or the path of a bundle or a GloVe file."""
+    """`wordbridge`, `minilm`, `mpnet`, `word2vec` (trained on the run's texts), or the path of a bundle, a sentence
+    encoder or a GloVe file."""
     dim: int = Field(default=300, gt=0)
     """Features of a word vector."""
     init_rms: float = Field(default=1.0, gt=0)
@@ -153,10 +154,11 @@ class OptimiserConfig(Section):
 class DistillationConfig(Section):
     """`[distillation]`: the loss of an embedding model, which learns from a teacher's vectors."""
 
-    teachers: tuple[Literal["minilm", "mpnet"], ...] = Field(
-        ("minilm",), min_length=1, max_length=2
-    )
-    """Whose vectors are the targets; of two, the second's are turned into the first's axes and added to them."""
+    teachers: tuple[str, ...] = Field(("minilm",), min_length=1, max_length=2)
+    """Whose vectors are the targets: `minilm`, `mpnet`, the folder of another sentence encoder or its name on the hub;
+    of two, the second's are turned into the first's axes and added to them."""
+    size: int = Field(default=384, gt=0)
+    """Values of the vector: those of the first teacher's."""
     regression: float = Field(default=1.0, ge=0)
     """Weight of 1 - cosine between the model's vector and the teacher's."""
     ranking: float = Field(default=1.0, ge=0)
@@ -167,6 +169,13 @@ class DistillationConfig(Section):
     """Leading parts of the vector that are trained as vectors too, in addition to the whole."""
     hard_batch_size: int = Field(default=0, ge=0)
     """Draw sentences in groups of this size that are near each other, after the teacher; 0 draws each alone."""
+
+
+class PairsConfig(Section):
+    """`[pairs]`: an embedding learns which texts belong together, and stays near to the vectors of `teachers`."""
+
+    temperature: float = Field(default=0.05, gt=0)
+    """By which the cosines of a batch are divided before they become probabilities."""
 
 
 class TeacherConfig(Section):
@@ -199,6 +208,7 @@ class RunConfig(Section):
     head: HeadConfig = HeadConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
     distillation: DistillationConfig = DistillationConfig()
+    pairs: PairsConfig | None = None
     teacher: TeacherConfig | None = None
     init_from: Path | None = None
     """A finished run of the same encoder, or of one to which this encoder adds weights, or a bundle over words. This

@@ -14,10 +14,9 @@ from rich.progress import track
 from torch import Tensor
 from torch.nn import functional
 
-from heedful.training import minilm
 from heedful.training.config import Device
-from heedful.training.minilm import MiniLM
 from heedful.training.optimise import Optimisation, make_schedule
+from heedful.training.teachers import MINILM, Teacher, load
 
 STEPS, BATCH = 60, 16
 RATE = 5e-5
@@ -30,9 +29,9 @@ LONGEST = 64
 
 def fine_tune(
     texts: Sequence[str], targets: npt.NDArray[np.bool_], *, seed: int, device: Device = "cpu"
-) -> MiniLM:
+) -> Teacher:
     """From N texts and their classes (N, C), one or several each. Raises DataMissing."""
-    tuned = minilm.load(device)
+    tuned = load(MINILM, device)
     torch.manual_seed(seed)
     classes = torch.from_numpy(targets.astype(np.float32)).to(device)
     tuned.model.embeddings.word_embeddings.requires_grad_(False)  # a third of the time
@@ -44,7 +43,7 @@ def fine_tune(
     batches = _batches(targets, np.random.default_rng(seed))
     for step, rows in enumerate(track(batches, "fine-tuning MiniLM", STEPS, transient=True)):
         with torch.autocast(device, torch.bfloat16):
-            vectors = minilm.pooled(tuned, [texts[row] for row in rows], LONGEST).float()
+            vectors = tuned.pooled([texts[row] for row in rows], LONGEST).float()
         loss = contrastive_loss(functional.normalize(vectors, dim=-1), classes[rows])
         optimisation.step(loss, step)
     tuned.model.eval()

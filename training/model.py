@@ -17,7 +17,7 @@ from heedful.text import composition
 from heedful.text.arrays import Floats
 from heedful.text.batch import Batch
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
-from heedful.training import teacher_vectors, transformer
+from heedful.training import transformer
 from heedful.training.config import RunConfig, TransformerConfig
 from heedful.training.errors import ConfigError
 
@@ -174,7 +174,7 @@ def make_model(
         rows = config.words.subword_rows
         signature = composition.SIGNATURE
         embedding = ComposedWords(table, rows=rows, signature=signature) if rows else table
-    projection = nn.Linear(encoder.dim, teacher_vectors.SIZE) if kind == "embedding" else None
+    projection = nn.Linear(encoder.dim, config.distillation.size) if kind == "embedding" else None
     try:
         sentence = SentenceEncoder(embedding, encoder, projection)
     except ValueError as error:

@@ -21,6 +21,7 @@ from heedful.training.data import Batches, labels
 from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.metrics import dev_metric
 from heedful.training.model import Trainable, TrainingModel
+from heedful.training.paired import Pairs
 from heedful.training.restore import require
 from heedful.training.restore_bundle import is_bundle
 from heedful.training.tasks.base import UNLABELLED, Example
@@ -174,6 +175,8 @@ def make_objective(
         raise ConfigError(f"teacher is for classes: leave it out for a task of {kind}")
     if kind == "relatedness":
         return Relatedness()
+    if config.pairs:
+        return Pairs(config.pairs, config.distillation, cache, config.device)
     if kind == "embedding":
         return Distillation(config.distillation, cache, config.device)
     return make_classes(

@@ -12,7 +12,7 @@ import torch
 from rich.progress import track
 
 from heedful.text.arrays import Doubles, Ints
-from heedful.training import contrastive, minilm
+from heedful.training import contrastive
 from heedful.training.config import Device
 from heedful.training.linear import Linear, Recipe, TeacherKind, Texts
 
@@ -81,7 +81,7 @@ class FineTunedTeacher:
     def _learn(self, recipe: Recipe, rows: Ints, targets: Flags) -> Doubles:
         texts = [self.rows[row] for row in rows]
         model = contrastive.fine_tune(texts, targets, seed=self.seed, device=self.device)
-        vectors = minilm.unit_vectors(model, [*texts, *self.unlabelled])
+        vectors = model.unit_vectors([*texts, *self.unlabelled])
         every = Texts([np.empty(0, np.int64)] * len(vectors), vectors)
         labelled = np.arange(len(texts))
         read = replace(recipe, words=False, strength=FINE_TUNED_STRENGTH)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from heedful.text.arrays import Floats
-from heedful.training import minilm, teacher_vectors
+from heedful.training import teacher_vectors, teachers
 from heedful.training.vectors import pca
 
 NAME = "static-table"
@@ -21,10 +21,10 @@ def static_table(cache: Path) -> Callable[[Sequence[str]], Floats]:
     """A function from texts (N,) to vectors (N, SIZE). `cache` keeps the pieces' vectors. Raises DataMissing."""
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(minilm.folder())
+    tokenizer = AutoTokenizer.from_pretrained(teachers.folder(teachers.MINILM))
     pieces = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
     alone = teacher_vectors.stored_vectors(
-        minilm.NAME, [one.removeprefix("##") for one in pieces], cache, "cpu"
+        teachers.MINILM, [one.removeprefix("##") for one in pieces], cache, "cpu"
     )
     # The vocabulary begins with the frequent pieces: by Zipf's law a rank stands for a frequency.
     weights = np.log1p(np.arange(len(pieces), dtype=np.float32))

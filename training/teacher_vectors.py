@@ -11,32 +11,29 @@ import torch
 
 from heedful.files.atomic import write_arrays
 from heedful.text.arrays import Floats
-from heedful.training import minilm, mpnet
-from heedful.training.errors import ConfigError
+from heedful.training import teachers
+from heedful.training.errors import DataMissing
 
-SIZE = minilm.SIZE
-"""Of MiniLM's vectors and of a student's."""
 PART = 4_096
 """Texts of a file in the cache."""
-TEACHERS = {minilm.NAME: minilm, mpnet.NAME: mpnet}
+FILE = ".npy"
+"""Suffix of a teacher that is a file of vectors, which `keep` puts into the cache."""
 
 
 def targets(
-    teachers: Sequence[str], texts: Sequence[str], cache: Path, device: str
+    names: Sequence[str], texts: Sequence[str], cache: Path, device: str
 ) -> npt.NDArray[np.float16]:
-    """(N, SIZE) float16, each of length 1, in the axes of the first teacher, which is MiniLM.
+    """(N, D) float16, each of length 1, in the axes of the first teacher and of its size.
 
-    Of two teachers, the second's vectors lose all but their SIZE principal components, are turned so that they lie as
+    Of two teachers, the second's vectors lose all but D principal components, are turned so that they lie as
     near to the first's as a rotation can bring them (orthogonal Procrustes, Schoenemann 1966), and are added to these:
     a cosine is then about the mean of both teachers' cosines, and a query can still search an index of the first's.
     """
-    vectors = [stored_vectors(name, texts, cache, device) for name in teachers]
+    vectors = [stored_vectors(name, texts, cache, device) for name in names]
     if len(vectors) == 1:
         return vectors[0]
     first, second = (one.astype(np.float32) for one in vectors)
-    both = first + rotated(second, first)
-    unit: Floats = both / np.linalg.norm(both, axis=1, keepdims=True)
-    return unit.astype(np.float16)
+    return unit(first + rotated(second, first)).astype(np.float16)
 
 
 def rotated(vectors: Floats, axes: Floats) -> Floats:
@@ -48,8 +45,14 @@ def rotated(vectors: Floats, axes: Floats) -> Floats:
     return result
 
 
+def unit(vectors: Floats) -> Floats:
+    """(N, D) scaled to length 1."""
+    scaled: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return scaled
+
+
 def stored_vectors(
-    teacher: str,
+    name: str,
     texts: Sequence[str],
     cache: Path,
     device: str,
@@ -58,45 +61,88 @@ def stored_vectors(
     """(N, D) float16 vectors of one teacher, of length 1; a text that the cache holds is not encoded again.
 
     Every PART new texts get a file in the cache: an interrupted run continues after the last of them. `progress` is
-    told how many new texts are still to come. Raises DataMissing where the teacher is not installed, ConfigError for
-    another name.
+    told how many new texts are still to come. Raises DataMissing where the teacher is not installed, or is a file of
+    vectors that lacks one of the texts; ConfigError where it cannot be read.
     """
-    if teacher not in TEACHERS:
-        raise ConfigError(f"distillation.teachers: {teacher!r} is none of {', '.join(TEACHERS)}")
-    model = TEACHERS[teacher]
-    folder = cache / ("teacher" if teacher == minilm.NAME else f"teacher-{teacher}")
-    keys: list[int] = []
-    parts = [np.empty((0, model.SIZE), np.float16)]
-    files = sorted(folder.glob("*.npz"))
-    for file in files:
-        with np.load(file) as archive:
-            keys += archive["keys"].tolist()
-            parts.append(archive["vectors"])
-    places = {key: i for i, key in enumerate(keys)}
-    wanted = [_key(model.PACKAGE, text) for text in texts]
-    new = {key: text for key, text in zip(wanted, texts, strict=True) if key not in places}
-    missing = list(new)
+    store = _Store.of(name, cache)
+    missing = store.missing(texts)
+    if missing and name.endswith(FILE):
+        raise DataMissing(f"{name} has no vector of the text {missing[0][:80]!r}")
+    teacher = teachers.load(name, device, half=True) if missing else None
+    progress(len(missing))
     for start in range(0, len(missing), PART):
-        progress(len(missing) - start)
-        chosen = missing[start : start + PART]
-        part = _encode(teacher, [new[key] for key in chosen], device).astype(np.float16)
-        file = folder / f"{len(files) + start // PART:05}.npz"
-        write_arrays(file, keys=np.array(chosen, np.uint64), vectors=part)
-        parts.append(part)
-    progress(0)
-    places |= {key: len(keys) + i for i, key in enumerate(missing)}
-    return np.concatenate(parts)[[places[key] for key in wanted]]
+        part = missing[start : start + PART]
+        assert teacher is not None
+        store.add(part, _encode(teacher, part))
+        progress(len(missing) - start - len(part))
+    return store.vectors(texts)
 
 
-def _key(package: str, text: str) -> int:
-    digest = hashlib.blake2b(f"{package}\0{text}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest)
+def keep(name: str, texts: Sequence[str], vectors: Floats, cache: Path) -> None:
+    """Put a file's vectors (N, D) of some texts into the cache, for `stored_vectors`."""
+    store = _Store.of(name, cache)
+    found = dict(zip(texts, unit(vectors.astype(np.float32)), strict=True))
+    missing = store.missing(texts)
+    for start in range(0, len(missing), PART):
+        part = missing[start : start + PART]
+        store.add(part, np.array([found[text] for text in part]))
 
 
-def _encode(teacher: str, texts: list[str], device: str) -> Floats:
+class _Store:
+    """The files of one teacher's vectors, and the place of each text in them."""
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        self._folder, self._identity = folder, identity
+        self._places: dict[int, int] = {}
+        self._parts: list[npt.NDArray[np.float16]] = []
+        self._files = 0
+        for file in sorted(folder.glob("*.npz")):
+            with np.load(file) as archive:
+                self._append(archive["keys"].tolist(), archive["vectors"])
+            self._files += 1
+
+    @classmethod
+    def of(cls, name: str, cache: Path) -> "_Store":
+        """Raises DataMissing."""
+        identity = teachers.identity(name)
+        if name == teachers.MINILM:
+            return cls(cache / "teacher", identity)
+        short = name if name == teachers.MPNET else identity[:16]
+        return cls(cache / f"teacher-{short}", identity)
+
+    def missing(self, texts: Sequence[str]) -> list[str]:
+        """Those of the distinct texts that have no vector."""
+        return [text for text in dict.fromkeys(texts) if self._key(text) not in self._places]
+
+    def add(self, texts: Sequence[str], vectors: Floats) -> None:
+        """Write a file."""
+        keys, rounded = [self._key(text) for text in texts], vectors.astype(np.float16)
+        file = self._folder / f"{self._files:05}.npz"
+        while file.exists():  # another process writes too
+            self._files += 1
+            file = self._folder / f"{self._files:05}.npz"
+        write_arrays(file, keys=np.array(keys, np.uint64), vectors=rounded)
+        self._append(keys, rounded)
+
+    def vectors(self, texts: Sequence[str]) -> npt.NDArray[np.float16]:
+        """(N, D), of texts none of which is `missing`."""
+        every = np.concatenate(self._parts) if self._parts else np.empty((0, 0), np.float16)
+        return every[[self._places[self._key(text)] for text in texts]]
+
+    def _append(self, keys: list[int], vectors: npt.NDArray[np.float16]) -> None:
+        start = sum(map(len, self._parts))
+        self._places |= {key: start + i for i, key in enumerate(keys)}
+        self._parts.append(vectors)
+
+    def _key(self, text: str) -> int:
+        digest = hashlib.blake2b(f"{self._identity}\0{text}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest)
+
+
+def _encode(teacher: teachers.Teacher, texts: list[str]) -> Floats:
     threads = torch.get_num_threads()
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     try:
-        return minilm.unit_vectors(TEACHERS[teacher].load(device, half=True), texts)
+        return teacher.unit_vectors(texts)
     finally:
         torch.set_num_threads(threads)

@@ -10,7 +10,7 @@ from torch import nn
 
 from heedful.models.lora import add_lora
 from heedful.text.pieces import Pieces
-from heedful.training import minilm, mpnet
+from heedful.training import teachers
 from heedful.training.config import Device, TransformerConfig
 from heedful.training.errors import ConfigError
 
@@ -21,8 +21,8 @@ the rest at 16 pieces a sentence; on a GPU it is faster and saves memory."""
 
 def folder(config: TransformerConfig) -> Path:
     """Where the pretrained model is. Raises ConfigError, DataMissing."""
-    installed = {minilm.NAME: minilm.folder, mpnet.NAME: mpnet.folder}.get(config.name)
-    found = installed() if installed else Path(config.name)
+    installed = config.name in (teachers.MINILM, teachers.MPNET)
+    found = teachers.folder(config.name) if installed else Path(config.name)
     if not (found / "tokenizer.json").is_file():
         raise ConfigError(
             f"transformer.name: {config.name!r} is neither minilm, mpnet nor a folder of a Hugging Face "

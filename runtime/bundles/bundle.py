@@ -45,6 +45,7 @@ from heedful.runtime.errors import BundleError
 from heedful.runtime.explain.graph import open_checked
 from heedful.text.pieces import Lexicon, Pieces
 from heedful.text.vocab import Vocab
+from heedful.text.whole_text import WholeText
 
 C = TypeVar("C", bound=CardContent)
 T = TypeVar("T")
@@ -79,9 +80,11 @@ def read(folder: Path, *, golden: bool = True, graphs: bool = True) -> Bundle:
     card, files = read_files(folder)
     file = TOKENIZER if card.pieces else VOCAB
     try:
-        vocab: Lexicon = (
-            Pieces.read(files[file]) if card.pieces else Vocab.read(files[file], card.composed)
-        )
+        vocab: Lexicon
+        if card.pieces:
+            vocab = (WholeText if card.whole_text else Pieces).read(files[file])
+        else:
+            vocab = Vocab.read(files[file], card.composed)
     except ValueError as error:
         raise BundleError(card.name, file, str(error)) from error
     if graphs:

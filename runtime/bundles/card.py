@@ -88,6 +88,19 @@ class TypicalCard(_Frozen):
     threshold: float = Field(gt=0, lt=1)  # an input below this share counts as untypical
 
 
+class DistilledCard(_Frozen):
+    """What `heedful distill` kept of its teacher, on texts held out."""
+
+    teacher: str
+    texts: int = Field(ge=1)
+    cosine: float  # to the teacher's vector, the mean
+    neighbours: float  # share of the teacher's ten nearest texts that are among ours
+    texts_per_second: float  # one thread
+    teacher_texts_per_second: float | None  # in torch and bfloat16; None of a file of vectors
+    bytes: int  # of the bundle's files
+    teacher_bytes: int | None
+
+
 class ControlCard(_Frozen):
     """The dev score with one part of the model replaced."""
 
@@ -161,6 +174,8 @@ class CardContent(_Frozen):
     tree: bool  # whether the graph reads heads; a model without trees never pays for a parse
     cost: Literal["linear", "quadratic"]  # the encoder's cost in the number of tokens
     alpha: float | None  # default of the graph's input alpha; None if there is no such input
+    # Whether word pieces are those of the whole text (text.whole_text), not of each word.
+    whole_text: bool = False
     # Rows for composing unlisted words; 0: one vector for all.
     composed: int = Field(default=0, ge=0)
     # Logits are divided by it, so that scores are calibrated.
@@ -170,6 +185,7 @@ class CardContent(_Frozen):
     parity: ParityCard
     int8: Int8Card | None = None  # if the bundle holds int8 graphs
     trained: TrainedCard | None = None  # if `heedful export` had the dev split
+    distilled: DistilledCard | None = None
     multi_label: bool = False  # whether a text may have several labels, each a sigmoid's
     # Probability below which /classify answers no label.
     abstain: float | None = Field(default=None, ge=0, le=1)

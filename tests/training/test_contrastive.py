@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from heedful.training import contrastive, minilm
+from heedful.training import contrastive, teachers
 
 TEXTS = [
     f"{word} is a {kind}"
@@ -44,11 +44,11 @@ def test_a_text_is_never_its_own_partner() -> None:
 
 
 def test_classes_come_apart() -> None:
-    def gap(model: minilm.MiniLM) -> float:
-        vectors = minilm.unit_vectors(model, TEXTS)
+    def gap(model: teachers.Teacher) -> float:
+        vectors = model.unit_vectors(TEXTS)
         same = CLASSES @ CLASSES.T & ~np.eye(len(TEXTS), dtype=bool)
         cosines = vectors @ vectors.T
         return float(cosines[same].mean() - cosines[~(CLASSES @ CLASSES.T)].mean())
 
     tuned = contrastive.fine_tune(TEXTS, CLASSES, seed=1)
-    assert gap(minilm.load()) < 0.2 < 0.6 < gap(tuned)
+    assert gap(teachers.load(teachers.MINILM)) < 0.2 < 0.6 < gap(tuned)

@@ -9,7 +9,7 @@ import torch
 
 from heedful.export import run
 from heedful.training import checkpoint, tasks, teacher_vectors
-from heedful.training.config import Paths, RunConfig
+from heedful.training.config import DistillationConfig, Paths, RunConfig
 from heedful.training.tasks.base import Example, Source, Task
 from tests.training.conftest import BAD, GOOD, train
 
@@ -52,14 +52,16 @@ def test_relatedness_is_learned(config: RunConfig, paths: Paths, tmp_path: Path)
 
 
 def test_embeddings_follow_their_teacher(
-    config: RunConfig, paths: Paths, monkeypatch: pytest.MonkeyPatch
+    config: RunConfig, paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The teacher has good words on one axis, bad ones on another."""
     texts = [f"is {word}" for word in (*GOOD, *BAD)]
-    table = np.eye(teacher_vectors.SIZE, dtype=np.float16)[[0] * len(GOOD) + [1] * len(BAD)]
-    monkeypatch.setattr(
-        teacher_vectors, "_encode", lambda _, asked, __: table[list(map(texts.index, asked))]
-    )
+    table = np.eye(384, dtype=np.float32)[[0] * len(GOOD) + [1] * len(BAD)]
+    file = tmp_path / "teacher.npy"
+    np.save(file, table)
+    teacher_vectors.keep(str(file), texts, table, paths.cache)
+    taught = DistillationConfig(teachers=(str(file),))
+    config = config.model_copy(update={"distillation": taught})
     pairs = [Example((a, b), float(x @ y)) for a, x in zip(texts, table, strict=True)
              for b, y in zip(texts, table, strict=True) if a != b]  # fmt: skip
     task = Task(
@@ -77,7 +79,7 @@ def test_embeddings_follow_their_teacher(
     assert (recorded.kind, recorded.head) == ("embedding", None)
     assert recorded.scores[0].metric == "spearman"
     weights = checkpoint.best(paths.run)
-    assert weights["sentence.projection.weight"].shape[0] == teacher_vectors.SIZE
+    assert weights["sentence.projection.weight"].shape[0] == 384
     torch.testing.assert_close(
         recorded.model.embedding.weight, weights["sentence.embedding.weight"]
     )

@@ -1,4 +1,4 @@
-"""Targets of two teachers: the second's geometry in the first's axes."""
+"""Vectors of teachers: read once for each text, in parts that outlive a stop; two teachers' in the first's axes."""
 
 from pathlib import Path
 
@@ -7,15 +7,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from heedful.text.arrays import Floats
-from heedful.training import teacher_vectors
-from heedful.training.errors import ConfigError, DataMissing
+from heedful.training import teacher_vectors, teachers
+from heedful.training.errors import DataMissing
+from heedful.training.teacher_vectors import unit
+from tests.builders import random_texts
+from tests.transformer import tiny_encoder
 
-TEXTS = [f"text {i}" for i in range(800)]
-
-
-def unit(vectors: Floats) -> Floats:
-    lengths: Floats = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / lengths
+TEXTS = list(dict.fromkeys(random_texts(20)))
 
 
 def drawn(rows: int, size: int, seed: int = 1) -> Floats:
@@ -35,30 +33,51 @@ def test_a_rotation_keeps_the_cosines_of_what_fits_into_the_axes() -> None:
     assert_allclose(turned @ turned.T, low @ low.T, atol=1e-5)
 
 
-def test_two_teachers_are_halfway_between_both(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = drawn(len(TEXTS), 384)
-    second = unit(np.hstack([first + 0.02 * drawn(len(TEXTS), 384, 5), drawn(len(TEXTS), 384, 6)]))
-    table = {"minilm": first, "mpnet": second}
-
-    def encode(teacher: str, texts: list[str], device: str) -> Floats:
-        return table[teacher][list(map(TEXTS.index, texts))]
-
-    monkeypatch.setattr(teacher_vectors, "_encode", encode)
-    both = teacher_vectors.targets(["minilm", "mpnet"], TEXTS, tmp_path, "cpu").astype(np.float32)
-    assert_allclose(np.linalg.norm(both, axis=1), 1, atol=1e-3)
+def test_two_teachers_are_halfway_between_both(tmp_path: Path) -> None:
+    first = drawn(len(TEXTS), 8)
+    second = unit(np.hstack([first + 0.02 * drawn(len(TEXTS), 8, 5), drawn(len(TEXTS), 4, 6)]))
+    files = [str(tmp_path / "first.npy"), str(tmp_path / "second.npy")]
+    for file, vectors in zip(files, (3 * first, second), strict=True):
+        np.save(file, vectors)
+        teacher_vectors.keep(file, TEXTS, np.load(file), tmp_path)
+    both = teacher_vectors.targets(files, TEXTS, tmp_path, "cpu").astype(np.float32)
     turned = teacher_vectors.rotated(second, first)
-    assert_allclose(both, unit(first + turned), atol=1e-3)
-    alone = teacher_vectors.targets(["minilm"], TEXTS, tmp_path, "cpu")
+    assert_allclose(both, unit(first + turned), atol=2e-3)
+    alone = teacher_vectors.targets(files[:1], TEXTS, tmp_path, "cpu")
     assert_allclose(alone, first, atol=1e-3)
 
 
-def test_an_unknown_teacher_and_one_that_is_not_there(
+def test_a_file_of_vectors_has_no_other_text(tmp_path: Path) -> None:
+    file = str(tmp_path / "api.npy")
+    np.save(file, drawn(2, 8))
+    teacher_vectors.keep(file, ["a", "b"], np.load(file), tmp_path)
+    with pytest.raises(DataMissing, match=r"api\.npy has no vector of the text 'c'"):
+        teacher_vectors.stored_vectors(file, ["a", "c"], tmp_path, "cpu")
+
+
+def test_a_stopped_run_goes_on_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ConfigError, match="'bert' is none of minilm, mpnet"):
-        teacher_vectors.stored_vectors("bert", TEXTS, tmp_path, "cpu")
-    monkeypatch.setattr("heedful.training.mpnet.FOLDER", tmp_path / "nowhere")
-    with pytest.raises(DataMissing, match="scripts/models/all-mpnet-base-v2"):
-        teacher_vectors.stored_vectors("mpnet", TEXTS[:1], tmp_path, "cpu")
+    monkeypatch.setattr(teacher_vectors, "PART", 4)
+    name, cache = str(tiny_encoder(tmp_path / "encoder", 16)), tmp_path / "cache"
+    left: list[int] = []
+
+    def stop(count: int) -> None:
+        left.append(count)
+        if len(left) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        teacher_vectors.stored_vectors(name, TEXTS, cache, "cpu", stop)
+    left.clear()
+    twice = [*TEXTS, *TEXTS[:3]]
+    found = teacher_vectors.stored_vectors(name, twice, cache, "cpu", left.append)
+    assert left[0] == len(TEXTS) - 8, "two parts of four texts were stored"
+    assert left[-1] == 0
+    expected = teachers.load(name, half=True).unit_vectors(TEXTS)
+    assert_allclose(found[: len(TEXTS)], expected, atol=0.02)
+    np.testing.assert_array_equal(found[len(TEXTS) :], found[:3])
+    left.clear()
+    again = teacher_vectors.stored_vectors(name, twice, cache, "cpu", left.append)
+    np.testing.assert_array_equal(again, found)
+    assert left == [0]

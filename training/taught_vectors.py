@@ -1,0 +1,139 @@
+"""A user's texts and a teacher of vectors -> the task and the configurations that `heedful distill` trains."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from heedful.text.arrays import Floats
+from heedful.training.config import (
+    Device,
+    DistillationConfig,
+    EncoderConfig,
+    OptimiserConfig,
+    RunConfig,
+    WordsConfig,
+)
+from heedful.training.errors import DataError
+from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
+
+Effort = Literal["quick", "normal", "high"]
+READS: dict[Effort, int] = {"quick": 300_000, "normal": 1_500_000, "high": 6_000_000}
+"""How many texts training reads, one as often as there are epochs: a core reads about 1,000 a second."""
+EPOCHS = 30
+"""At most."""
+RANKED = 0.3
+"""Share of the epochs in which a tenth of the loss ranks texts that lie near each other; quick has none."""
+HELD, SHARE = 1_000, 0.1
+"""Texts that are held out: this share, so many at most."""
+LEAST = 200
+BATCH, MANY = (64, 256), 20_000
+"""Texts of a step, and of how many texts on it is the second."""
+WORD_SIZE, HEADS = 300, 6
+"""Values of a word vector at most, and what their number is a multiple of."""
+PARTS = (64, 128, 256, 512)
+NEIGHBOURS = 10
+UNSTATED = "not stated: the teacher's and the texts' own"
+
+
+def divided(texts: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
+    """The distinct texts to learn from, and those that are held out. Raises DataError for fewer than LEAST."""
+    distinct = list(dict.fromkeys(texts))
+    if len(distinct) < LEAST:
+        raise DataError(f"{len(distinct)} different texts are too few: give {LEAST} at least")
+    order = np.random.default_rng(seed).permutation(len(distinct)).tolist()
+    held = min(HELD, round(SHARE * len(distinct)))
+    return [distinct[i] for i in order[held:]], [distinct[i] for i in order[:held]]
+
+
+def make_task(
+    name: str, learned: Sequence[str], held: Sequence[str], vectors: Floats, seed: int
+) -> Task:
+    """`vectors` (M, D) are the teacher's of the held-out texts, of length 1.
+
+    Dev pairs each of these with its nearest and with a random other one; the teacher's cosine is the gold score.
+    """
+    places = np.arange(len(held))
+    cosines = vectors @ vectors.T
+    np.fill_diagonal(cosines, -2)
+    others = np.random.default_rng(seed).permutation(len(held))
+    pairs = [
+        Example((held[i], held[j]), float(cosines[i, j]))
+        for partner in (cosines.argmax(axis=1), np.roll(others, 1)[np.argsort(others)])
+        for i, j in zip(places.tolist(), partner.tolist(), strict=True)
+    ]
+    dev = Source(
+        "held-out texts", UNSTATED, "each with its nearest and a random one", lambda _: pairs
+    )
+    texts = [Example((text,), UNLABELLED) for text in learned]
+    train = Source(name, UNSTATED, "distinct texts, without those held out", lambda _: texts)
+    return Task(name, "embedding", (), (train,), dev, dev)
+
+
+def make_configs(
+    task: str,
+    teacher: str,
+    *,
+    words: str,
+    size: int,
+    texts: int,
+    effort: Effort,
+    seed: int,
+    device: Device,
+) -> list[RunConfig]:
+    """One for each phase, of which the second begins with the first's weights, once its `init_from` is set.
+
+    `words` names the initial word vectors, `size` the values of a teacher's vector. The settings are those that did
+    best for `ms-san-embed` (docs/notes/embedding.md).
+    """
+    epochs = min(EPOCHS, max(1, round(READS[effort] / texts)))
+    ranked = 0 if effort == "quick" else round(RANKED * epochs)
+    parts = tuple(part for part in PARTS if part < size)
+    batch = BATCH[texts >= MANY]
+
+    def phase(epochs: int, rate: float, word_rate: float, ranking: float) -> RunConfig:
+        return RunConfig(
+            task=task,
+            encoder=EncoderConfig(
+                name="ms-san", config={"dropout": 0.0, "dependency": False, "skip": True}
+            ),
+            words=WordsConfig(
+                vectors=words,
+                dim=min(WORD_SIZE, size) // HEADS * HEADS,
+                init_rms=3.0,
+                limit=65_536,
+                subword_rows=14_336,
+                four_bits=True,
+            ),
+            optimiser=OptimiserConfig(
+                batch=batch, rate=rate, word_lr=word_rate, ema_decay=0.998, precision="bfloat16"
+            ),
+            distillation=DistillationConfig(
+                teachers=(teacher,),
+                size=size,
+                ranking=ranking,
+                dimensions=parts,
+                hard_batch_size=batch if ranking else 0,
+            ),
+            epochs=epochs,
+            patience=EPOCHS,  # all of them: the rates fall to zero with the last
+            seed=seed,
+            licence=UNSTATED,
+            device=device,
+        )
+
+    phases = [phase(epochs - ranked, 1.5e-3, 2e-3, 0.0)]
+    return phases + ([phase(ranked, 7e-4, 1e-3, 0.1)] if ranked else [])
+
+
+def kept(ours: Floats, theirs: Floats) -> tuple[float, float]:
+    """Vectors (M, D) of the same texts, of length 1 -> their mean cosine, and the share of the NEIGHBOURS texts
+    nearest to each after `theirs` that are among those nearest to it after `ours`.
+    """
+    nearest = []
+    for vectors in (ours, theirs):
+        cosines = vectors @ vectors.T
+        np.fill_diagonal(cosines, -2)
+        nearest.append(np.argsort(-cosines, axis=1, kind="stable")[:, :NEIGHBOURS])
+    shared = [len(np.intersect1d(a, b)) for a, b in zip(*nearest, strict=True)]
+    return float((ours * theirs).sum(axis=1).mean()), float(np.mean(shared)) / NEIGHBOURS
