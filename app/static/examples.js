@@ -62,7 +62,7 @@ I want to pause my membership for two months
 Can I switch from the monthly plan to the yearly plan?
 How do I unsubscribe from your newsletter?`.split("\n");
 
-export const QUESTIONS = ["I want my money back", "the thing I bought is broken", "stop sending me messages", "forgot my login", "has it been shipped yet?"];
+export const QUESTIONS = ["forgot my login", "my package is late", "stop sending me messages", "the app keeps crashing", "I want my money back"];
 
 // Texts with labels of one's own to choose from.
 export const LABELLED = [

@@ -8,7 +8,7 @@ const WORDS = 40; // of a text whose words are left out one by one
 const SHARE = 0.45; // of the largest fall of the cosine, from which on a word is marked
 const LEAST = 0.01; // falls of the cosine that are none
 const JUDGED = 5; // texts that are compared by entailment
-const SURE = 0.5; // probability in both directions
+const SURE = 0.7; // probability in both directions
 
 // Of each text its parts, those words marked without which it would be farther from the question. Each word is left out in turn.
 export async function evidenceOfMatch(texts, hits, query, model, signal) {

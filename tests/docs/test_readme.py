@@ -13,6 +13,7 @@ import pytest
 
 from tests.docs.examples import Example, alike, examples, requests, run
 from tests.process import ROOT
+from tests.shipped import SHIPPED
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REQUESTS = requests(README)
@@ -63,3 +64,14 @@ def test_a_command_makes_what_it_names(example: Example, tmp_path: Path) -> None
     assert len(made) == example.command.count("\n")
     for name in made:
         assert (tmp_path / name).exists()
+
+
+def test_the_table_has_every_bundle_and_marks_the_speed_of_another_version() -> None:
+    rows = re.findall(r"^\| `([\w-]+)` \|(?:[^|]*\|){4}([^|]*)\|$", README, re.M)
+    speeds = {name: speed.strip() for name, speed in rows}
+    assert set(speeds) == set(SHIPPED)
+    for name, speed in speeds.items():
+        if speed:
+            record = json.loads((ROOT / f"results/transfer/{name}.json").read_text())
+            card = json.loads((ROOT / f"bundles/{name}/card.json").read_text())
+            assert (record.get("version") == card["version"]) != speed.endswith("†"), name

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from heedful.training.errors import ConfigError
+from tests.process import ROOT
 from tools import bundle_records
 
 TRANSFER = {
@@ -66,3 +67,10 @@ def test_a_bundle_that_is_not_there_is_named_with_the_version_that_was_measured(
 ) -> None:
     row = "| else | 222222222222 | 3 |"
     assert row in lines(folder, "transfer", {**TRANSFER, "model": "else", "version": "2" * 12})
+
+
+def test_the_records_of_this_repository_are_of_its_bundles() -> None:
+    records = [*ROOT.glob("results/transfer/*.json"), *ROOT.glob("results/suite/*.json")]
+    assert records
+    for file in records:
+        bundle_records.version(json.loads(file.read_text()), ROOT / "bundles")
