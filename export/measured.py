@@ -29,11 +29,13 @@ COMPARED = 500
 """Examples whose vectors and answers are compared, at most, spread evenly over dev."""
 
 
-def measured(made: Bundle, trained: TrainedModel, dev: DevSplit) -> Bundle:
+def measured(
+    made: Bundle, trained: TrainedModel, dev: DevSplit, least_cosine: float = MIN_COSINE
+) -> Bundle:
     """The bundle with a card that says what its graphs do on dev; probabilities are calibrated there.
 
     Raises ExportError where the dev score falls by more than MAX_LOSS, or an embedding's vector is farther from the
-    trained model's than MIN_COSINE; ConfigError for a task of other labels.
+    trained model's than `least_cosine`; ConfigError for a task of other labels.
     """
     served = ENCODER_INT8 if ENCODER_INT8 in made.files else ENCODER
     head, vectors = open_head(made), graph_vectors(made, served, dev.sentences)
@@ -46,10 +48,10 @@ def measured(made: Bundle, trained: TrainedModel, dev: DevSplit) -> Bundle:
     scores = dev.scores(card.labels, vectors, head)
     _check_score(card.name, trained.scores, scores[0])
     distance = _distance(made, card, served, trained, dev.part(COMPARED))
-    if card.kind == "embedding" and not distance.cosine >= MIN_COSINE:
+    if card.kind == "embedding" and not distance.cosine >= least_cosine:
         raise ExportError(
             f"{card.name}: the lowest cosine of a vector to the trained model's is {distance.cosine:.5f} on "
-            f"{distance.sentences} sentences of dev (at least {MIN_COSINE}); of encoder.onnx alone it is "
+            f"{distance.sentences} sentences of dev (at least {least_cosine}); of encoder.onnx alone it is "
             f"{distance.cosine_float32:.5f}: take --storage normal, or --no-int8"
         )
     fields = card.fields() | {"trained": distance, "scores": _merged(trained.scores, scores)}

@@ -14,7 +14,7 @@ from heedful.export.centring import offset, shifted
 from heedful.export.dev_split import DevSplit, graph_vectors, read_texts, torch_vectors
 from heedful.export.errors import ExportError
 from heedful.export.golden import golden
-from heedful.export.measured import measured
+from heedful.export.measured import MIN_COSINE, measured
 from heedful.export.open_words import opened
 from heedful.export.typical import LEAST, typical
 from heedful.export.weight_storage import Storage
@@ -44,6 +44,8 @@ from heedful.training.tasks.base import Task
 CENTRED = 10_000
 """Training sentences that give the mean, at most."""
 TYPICAL_SENTENCES = 4000
+LEAST_COSINE = 0.98
+"""Of `export_smallest`."""
 THRESHOLD = 0.01
 """Share of training sentences below which an input counts as untypical."""
 
@@ -56,6 +58,7 @@ class Choices:
     int8: bool = True
     words: int | None = None  # listed words that are kept, the most frequent; None: all
     composed: int | None = None  # rows that compose the words of a closed list; None: as trained
+    least_cosine: float = MIN_COSINE  # of an embedding's vector to the trained model's
     centre: float | None = None  # mean cosine of two training sentences; None: as trained
 
 
@@ -100,7 +103,8 @@ def export_run(
     files = dict(made.files)
     fields = made.card.fields()
     if examples:
-        made = measured(made, trained, DevSplit.read(task, examples, parser, trained))
+        dev = DevSplit.read(task, examples, parser, trained)
+        made = measured(made, trained, dev, how.least_cosine)
         fields = made.card.fields()
         sample = _training_sentences(task, data, TYPICAL_SENTENCES, parser, trained)
         if len(sample) >= LEAST:
@@ -112,12 +116,16 @@ def export_run(
 
 
 def export_smallest(run: Path, out: Path, **how: Any) -> Card:
-    """`export_run` with small storage, or the normal one where vectors then move too far. Raises what it raises."""
+    """`export_run` with small storage, or in float32 where vectors then move too far. Raises what it raises.
+
+    Rare words in long texts move them more than the sentences that our own bundles are compared on, and the caller
+    measures the bundle: so vectors may be a little farther from the trained ones.
+    """
     try:
-        return export_run(run, out, Choices(storage="small"), **how)
+        return export_run(run, out, Choices("small", least_cosine=LEAST_COSINE), **how)
     except ExportError as error:
-        how["say"](f"{error}; stored as --storage normal")
-        return export_run(run, out, Choices(), **how)
+        how["say"](f"{error}; exported without int8")
+        return export_run(run, out, Choices(int8=False, least_cosine=LEAST_COSINE), **how)
 
 
 def _training_sentences(
