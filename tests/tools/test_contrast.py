@@ -103,6 +103,13 @@ def test_pairs_that_were_not_made_are_named_with_the_command(tmp_path: Path) -> 
         tasks.get("contrast").train[0].read(tmp_path)
 
 
+def test_the_pairs_to_judge_on_come_with_the_package(tmp_path: Path) -> None:
+    pairs = tasks.get("contrast").dev.read(tmp_path)
+    assert len(pairs) > 1_500
+    assert {one.label for one in pairs} == {0, 1, 2}
+    assert all(first != second for first, second in (one.texts for one in pairs))
+
+
 def test_no_word_replaced_in_dev_is_replaced_in_train(net: WordNet) -> None:
     counts = Counter(dict.fromkeys(("dog", "kitten", "sofa", "doctor", "big", "guitar", "rose"), 5))
     train, dev = (
