@@ -19,7 +19,7 @@ GROUPS = {
     "Make": {
         "fit": "Train a classifier on your labelled texts, and write its bundle.",
         "train": "Train an encoder as a TOML file says.",
-        "distill": "A large encoder's vectors of your texts into a small one of your own.",
+        "distill": "Train a small encoder to give a large one's vectors.",
         "import": "A sentence encoder of transformers to a bundle.",
         "tune": "Train an embedding on your pairs of texts, and write its bundle.",
         "label": "Store the teacher's vectors that an embedding learns from.",

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from heedful.cli.texts import Format
-from heedful.export.bundle_writer import check_replaceable
 from heedful.runtime.bundles import shipped
 from heedful.runtime.device import Device
 from heedful.training import config
@@ -129,6 +128,8 @@ def require_free(out: Path, *read: Path) -> None:
     """Raise ConfigError where `out` names no bundle or is one of those that are read, BundleError where it is something
     else.
     """
+    from heedful.export.bundle_writer import check_replaceable  # spaCy, and with it torch
+
     if not re.fullmatch(r"[a-z0-9-]+", out.name):
         raise ConfigError(f"--out: {out.name!r} names no bundle: use a-z, 0-9 and -")
     if out.resolve() in {one.resolve() for one in read}:
