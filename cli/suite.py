@@ -119,7 +119,7 @@ def _figures(
 
     return chain(
         labelled(sets, data, logits, temperature=card.temperature, rows=rows),
-        spelled(data, logits) if card.kind == "nli" and split == "dev" else (),
+        spelled(sets, data, logits) if card.kind == "nli" and split == "dev" else (),
         polarised(POLARITY[split], data, logits, order, rows),
     )
 

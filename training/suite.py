@@ -76,8 +76,8 @@ NLI: Mapping[Split, Mapping[str, Reader]] = {
 }
 
 
-SPELLED = 500
-"""Pairs of each set that are read in every spelling."""
+RESPELLED, SPELLED = ("SNLI", "MultiNLI matched", "forms"), 500
+"""Sets whose pairs are read in every spelling, and how many of each."""
 
 
 def _polar(read: Reader) -> Reader:
@@ -132,22 +132,24 @@ def labelled(
         yield Figure(name, "ECE", calibration_error(softmax(served, axis=1), gold), count)
 
 
-def spelled(data: Path, logits: Logits) -> Iterator[Figure]:
-    """How often the answer to a pair stays where both texts are spelled otherwise (`spellings`), on dev sets.
+def spelled(sets: Mapping[str, Reader], data: Path, logits: Logits) -> Iterator[Figure]:
+    """How often the answer to a pair stays where both texts are spelled otherwise (`spellings`), on RESPELLED.
 
     Raises DataMissing.
     """
     examples = [
-        one
-        for read in (nli.SNLI_DEV.read, mnli.DEV.read, plain_pairs.FORMS.read)
-        for one in sample(read(data), SPELLED)
+        one for name in RESPELLED if name in sets for one in sample(sets[name](data), SPELLED)
     ]
+    if not examples:
+        return
     before = logits(examples).argmax(axis=1)
     for name, spell in SPELLINGS.items():
         others = [replace(one, texts=tuple(map(spell, one.texts))) for one in examples]
         places = [
             i for i, (a, b) in enumerate(zip(examples, others, strict=True)) if a.texts != b.texts
         ]
+        if not places:
+            continue
         after = logits([others[i] for i in places]).argmax(axis=1)
         yield Figure(name, "same answer", float((after == before[places]).mean()), len(places))
 

@@ -2,10 +2,15 @@
 
 import re
 import tomllib
+from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from heedful.training import suite
+from heedful.training.calibration import Numbers
 from heedful.training.tasks.base import Example
 from heedful.training.tasks.plain_pairs import FILE, in_passages, passages, spelled
 from heedful.training.tasks.spellings import SPELLINGS
@@ -99,3 +104,16 @@ def test_every_template_of_train_has_words_for_its_slots() -> None:
     assert len(pairs) == 3_000
     assert not [one for one in pairs if re.search(r"[{}_]", " ".join(one.texts))]
     assert {one.label for one in pairs} == {ENTAILMENT, NEUTRAL, CONTRADICTION}
+
+
+def test_an_answer_that_follows_the_stop_does_not_stay() -> None:
+    def logits(examples: Sequence[Example]) -> Numbers:
+        return np.array([[one.texts[1].endswith("."), 0.5, 0] for one in examples])
+
+    pairs = [Example(("It is a dog.", "A Dog barks."), 0), Example(("No stop", "Here either"), 0)]
+    figures = suite.spelled({"forms": lambda _: pairs, "negation": lambda _: pairs}, Path(), logits)
+    assert {one.dataset: (one.value, one.rows) for one in figures} == {
+        "stop": (0.0, 2),
+        "lower case": (1.0, 2),
+        "contracted": (1.0, 1),
+    }
