@@ -544,7 +544,7 @@ def test_wrong_uses_are_named(
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         heedful.lode  # type: ignore[attr-defined]  # noqa: B018
     assert heedful.__version__ == version("heedful")
-    assert dir(heedful) == ["__version__", "bundles", "classify", "load"]
+    assert dir(heedful) == ["__version__", "bundles", "classify", "distill", "load"]
 
 
 def test_predictions_of_models_that_abstain_or_give_several_labels(models: Path) -> None:
