@@ -20,7 +20,7 @@ from heedful.cli.fit_page import (
     page,
     test_lines,
 )
-from heedful.cli.scores import by_class, confusion
+from heedful.cli.scores import by_class, confusion, wilson
 from heedful.files.atomic import write_file, write_json
 from heedful.runtime.bundles.card import Card
 from heedful.training import assess
@@ -195,7 +195,7 @@ def _score(held: assess.HeldOut) -> dict[str, Any]:
     """Score, its Wilson interval (of an accuracy only), macro-F1 and log loss (None where labels are not known)."""
     low, high = None, None
     if held.metric == "accuracy":
-        low, high = assess.interval(int(held.right.sum()), len(held.rows))
+        low, high = wilson(int(held.right.sum()), len(held.rows))
     return {
         "score": held.score,
         "low": low,
@@ -213,7 +213,7 @@ def _answered(held: assess.HeldOut, least: float) -> dict[str, Any]:
     found = {"rows": len(held.rows), "answers": answers, "answered": answers / len(held.rows)}
     if not answers:
         return {**found, "score": None, "low": None, "high": None}
-    low, high = assess.interval(right, answers)
+    low, high = wilson(right, answers)
     return {**found, "score": right / answers, "low": low, "high": high}
 
 

@@ -11,7 +11,7 @@ from heedful.text.arrays import Doubles, Ints
 
 BINS = 10
 """Of confidence, equally wide, for the calibration error (Guo et al. 2017, section 2)."""
-Z = 1.96
+Z = 1.959964
 """Normal quantile of a 95 % interval."""
 
 
@@ -97,7 +97,8 @@ def wilson(right: int, rows: int) -> tuple[float, float]:
     """Wilson's interval of 95 % for a share."""
     share, z2 = right / rows, Z**2 / rows
     middle, half = share + z2 / 2, Z * np.sqrt(share * (1 - share) / rows + z2 / (4 * rows))
-    return float((middle - half) / (1 + z2)), float((middle + half) / (1 + z2))
+    high = 1.0 if right == rows else float((middle + half) / (1 + z2))
+    return float((middle - half) / (1 + z2)), high
 
 
 def calibration_error(confidence: Doubles, right: npt.NDArray[np.bool_]) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax, logsumexp
-from scipy.stats import binomtest, norm
+from scipy.stats import norm
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedGroupKFold
 
@@ -200,12 +200,6 @@ def _loss(held: HeldOut, temperature: float) -> float:
     else:
         losses = -log_softmax(logits, axis=1)[held.targets]
     return float(np.average(losses, weights=held._weights))
-
-
-def interval(right: int, rows: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share."""
-    found = binomtest(right, rows).proportion_ci(method="wilson")
-    return float(found.low), float(found.high)
 
 
 def threshold(held: HeldOut, precision: float) -> float | None:

@@ -92,6 +92,8 @@ def test_calibration_and_intervals() -> None:
     assert scores.summary()["calibration_error"] == pytest.approx((0.05 + 0.15) / 2)
     # Brown, Cai and DasGupta (2001): 5 of 10.
     assert wilson(5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
+    assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)  # Wilson 1927, by hand
+    assert wilson(10, 10)[1] == 1.0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from heedful.training.assess import (
     HeldOut,
     answered,
     encoder_splits,
-    interval,
     most_precise,
     risk_coverage,
     splits,
@@ -191,8 +190,3 @@ def test_of_several_labels_the_surest_answer_is_sure_of_each() -> None:
     targets = np.array([[False, False], [True, False]])
     held = HeldOut(np.arange(2), logits, targets, np.zeros(2, np.int64), multi_label=True)
     assert risk_coverage(held) == [(1.0, 0.5), (0.9, 0.5), (0.8, 0.5), (0.5, 1.0)]
-
-
-def test_wilsons_interval() -> None:
-    assert interval(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)  # Wilson 1927, by hand
-    assert interval(10, 10)[1] == 1.0
