@@ -13,6 +13,7 @@ from heedful.files.atomic import write_arrays
 from heedful.text.arrays import Floats
 from heedful.training import teachers
 from heedful.training.errors import DataMissing
+from heedful.training.teachers import unit
 
 PART = 4_096
 """Texts of a file in the cache."""
@@ -43,12 +44,6 @@ def rotated(vectors: Floats, axes: Floats) -> Floats:
     left, _, right = np.linalg.svd(part.T @ axes)
     result: Floats = part @ (left @ right)
     return result
-
-
-def unit(vectors: Floats) -> Floats:
-    """(N, D) scaled to length 1."""
-    scaled: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return scaled
 
 
 def stored_vectors(

@@ -95,14 +95,18 @@ class Teacher:
 
     def unit_vectors(self, texts: Sequence[str]) -> Floats:
         """(N, D): `vectors` scaled to length 1."""
-        vectors = self.vectors(texts)
-        unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        return unit
+        return unit(self.vectors(texts))
 
     def read(self, text: str) -> str:
         """A text as the tokenizer gets it."""
         text = self.settings.prompt + text
         return text.lower() if self.settings.lower else text
+
+
+def unit(vectors: Floats) -> Floats:
+    """(N, D) scaled to length 1."""
+    scaled: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return scaled
 
 
 def load(name: str, device: str = "cpu", *, half: bool = False) -> Teacher:

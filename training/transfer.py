@@ -17,6 +17,7 @@ from heedful.training import tasks
 from heedful.training.data import labels
 from heedful.training.tasks import cr, mpqa, sst, subj
 from heedful.training.tasks.base import Example
+from heedful.training.teachers import unit
 
 Embed = Callable[[Sequence[str]], Floats]
 """Texts (N,) -> vectors (N, D)."""
@@ -73,9 +74,7 @@ def _vectors(embed: Embed, examples: Sequence[Example], side: int = 0) -> Floats
 
 def unit_vectors(embed: Embed, texts: Sequence[str]) -> Floats:
     """(N, D) the texts' vectors, scaled to length 1."""
-    vectors = np.asarray(embed(texts), np.float32)
-    unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return unit
+    return unit(np.asarray(embed(texts), np.float32))
 
 
 def pair_cosines(embed: Embed, pairs: Sequence[Example]) -> Floats:

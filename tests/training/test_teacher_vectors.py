@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from heedful.text.arrays import Floats
 from heedful.training import teacher_vectors, teachers
 from heedful.training.errors import DataMissing
-from heedful.training.teacher_vectors import unit
+from heedful.training.teachers import unit
 from tests.builders import random_texts
 from tests.transformer import tiny_encoder
 
