@@ -18,7 +18,7 @@ from heedful.training.data import Examples
 from heedful.training.errors import ConfigError
 from heedful.training.parses import parse
 from heedful.training.restore import Run, read_record, restore
-from heedful.training.restore_bundle import ENCODER, is_bundle, restore_bundle
+from heedful.training.restore_bundle import ENCODER, bundle_labels, is_bundle, restore_bundle
 from heedful.training.tasks.base import Example
 
 BATCH = 256
@@ -39,21 +39,20 @@ def probabilities(
     which reads none of it. A text of which it reads nothing is equally likely in every class. Raises RunMissing,
     and ConfigError where the teacher has other classes.
     """
-    bundle = restore_bundle(folder) if is_bundle(folder) else None
-    record = bundle.record if bundle else read_record(folder)
-    if len(record["labels"]) != classes:
-        raise ConfigError(
-            f"teacher.run: {folder} has {len(record['labels'])} classes, not {classes}"
-        )
+    bundle = is_bundle(folder)
+    record = {} if bundle else read_record(folder)
+    labels = bundle_labels(folder) if bundle else record["labels"]
+    if len(labels) != classes:
+        raise ConfigError(f"teacher.run: {folder} has {len(labels)} classes, not {classes}")
     texts = [example.texts for example in examples]
-    small = record["config"]["encoder"]["name"] != CROSS_ENCODER
+    small = bundle or record["config"]["encoder"]["name"] != CROSS_ENCODER
     weights = (folder / ENCODER if bundle else checkpoint.best_file(folder)).read_bytes()
     key = chain([weights], ("\0".join(one).encode() + b"\0\0" for one in texts))
 
     def answer() -> Arrays:
         if not small:
             return {"answers": cross_encoder.probabilities(folder, texts, device)}
-        run = bundle or restore(folder)
+        run = restore_bundle(folder) if bundle else restore(folder)
         run.model.to(device)
         return {"answers": _answer(run, examples, classes, pipeline=pipeline, cache=cache)}
 

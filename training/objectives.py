@@ -191,9 +191,10 @@ def make_classes(
     if teacher is None:
         return Classes()
     for run in teacher.runs:
+        if is_bundle(run):
+            continue
         try:
-            if not is_bundle(run):
-                require(run)
+            require(run)
         except RunMissing as error:
             raise RunMissing(f"teacher.run: {error}") from error
     return Taught(teacher, classes, pipeline, cache, device)
