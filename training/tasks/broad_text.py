@@ -122,7 +122,10 @@ def _files(data: Path, kind: str) -> list[list[dict[str, str]]]:
 
 
 def documents(data: Path, kinds: Sequence[str]) -> list[list[str]]:
-    """The sentences of each file of some kinds in RUNNING, in their order. Raises DataMissing."""
+    """The texts of each file of some kinds, in its order; of RUNNING they are the sentences of documents.
+
+    Raises DataMissing.
+    """
     return [[row["text"] for row in file] for kind in kinds for file in _files(data, kind)]
 
 
@@ -135,14 +138,12 @@ def _in_turn(files: Sequence[Sequence[str]], rng: random.Random) -> Iterator[str
 
 
 def _sentences(kind: str) -> Callable[[Path, random.Random], Iterator[str]]:
-    return lambda data, rng: _in_turn(
-        [[row["text"] for row in file] for file in _files(data, kind)], rng
-    )
+    return lambda data, rng: _in_turn(documents(data, [kind]), rng)
 
 
 def _passages(kind: str) -> Callable[[Path, random.Random], Iterator[str]]:
     return lambda data, rng: _in_turn(
-        [list(_windows([row["text"] for row in file], rng)) for file in _files(data, kind)], rng
+        [list(_windows(file, rng)) for file in documents(data, [kind])], rng
     )
 
 

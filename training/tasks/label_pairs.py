@@ -14,6 +14,7 @@ from heedful.training.data_folder import records
 from heedful.training.tasks import broad_text, imdb, nli
 from heedful.training.tasks.base import Example, Source, Task
 from heedful.training.tasks.labelled import UNSTATED
+from heedful.training.tasks.splits import drawn
 from heedful.training.tasks.templates import pair
 
 SEED = 1
@@ -62,7 +63,7 @@ def _reviews(data: Path) -> Iterator[tuple[str, str]]:
 
 def _headings(data: Path, file: str) -> Iterator[tuple[str, str]]:
     rows = list(records(data / "text" / "pairs" / f"{file}.jsonl.gz"))
-    for row in random.Random(SEED).sample(rows, min(HEADINGS, len(rows))):
+    for row in drawn(rows, HEADINGS):
         yield row["b"], row["a"]
 
 
@@ -70,7 +71,7 @@ def _kinds(data: Path) -> Iterator[tuple[str, str]]:
     for kind, label in KINDS.items():
         files = broad_text.documents(data, [kind])
         texts = [text for file in files for text in file]
-        for text in random.Random(SEED).sample(texts, min(SENTENCES, len(texts))):
+        for text in drawn(texts, SENTENCES):
             yield text, label
 
 

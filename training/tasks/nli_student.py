@@ -3,7 +3,6 @@
 judges, `nli-plain` pairs in other spellings, with roles exchanged and with longer premises. `nli-wide` has two sets of
 other genres besides, `nli-genres` these and a sample of what `nli-student` has."""
 
-import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,16 +24,14 @@ from heedful.training.tasks.nli import (
     SNLI_TRAIN,
     WIDE,
 )
-
-SEED = 1
+from heedful.training.tasks.splits import drawn
 
 
 def _sample(source: Source, rows: int) -> Source:
     """At most so many of the source's pairs, drawn with a fixed seed."""
 
     def read(data: Path) -> list[Example]:
-        found = source.read(data)
-        return random.Random(SEED).sample(found, min(rows, len(found)))
+        return drawn(source.read(data), rows)
 
     return replace(source, note=f"{source.note}; {rows:,} drawn at random", read=read)
 

@@ -14,6 +14,7 @@ from heedful.text.kinds import NLI_LABELS
 from heedful.training.tasks import broad_text, mnli, nli
 from heedful.training.tasks.base import Example, Reader, Source, Task
 from heedful.training.tasks.spellings import SPELLINGS
+from heedful.training.tasks.splits import drawn
 from heedful.training.tasks.templates import from_templates, pair
 
 FILE = "plain.toml"
@@ -23,10 +24,6 @@ DEV_PAIRS = 300
 TRAIN_KINDS = ("government", "news", "techdoc", "textbooks")
 DEV_KINDS = ("medical", "speeches")
 """Kinds of `data/text` whose sentences stand around a premise."""
-
-
-def _drawn(examples: Sequence[Example], number: int) -> list[Example]:
-    return random.Random(SEED).sample(examples, min(number, len(examples)))
 
 
 def spelled(examples: Iterable[Example]) -> list[Example]:
@@ -83,7 +80,7 @@ def _labelled(data: Path) -> list[Example]:
     return [
         one
         for source in readers
-        for one in _drawn(source.read(data), (SPELLED + IN_PASSAGES) // len(readers))
+        for one in drawn(source.read(data), (SPELLED + IN_PASSAGES) // len(readers))
     ]
 
 
@@ -94,7 +91,7 @@ def _train(data: Path) -> list[Example]:
     documents = broad_text.documents(data, TRAIN_KINDS)
     return [
         *templates,
-        *spelled([*_drawn(templates, SPELLED // 4), *labelled[:SPELLED]]),
+        *spelled([*drawn(templates, SPELLED // 4), *labelled[:SPELLED]]),
         *in_passages(labelled[SPELLED:], documents),
         *passages(documents, PASSAGES),
     ]
@@ -114,7 +111,7 @@ def _templates(section: str) -> Reader:
 
 def _paragraphs(data: Path) -> list[Example]:
     documents = broad_text.documents(data, DEV_KINDS)
-    pairs = in_passages(_drawn(mnli.DEV.read(data), 3 * DEV_PAIRS), documents)
+    pairs = in_passages(drawn(mnli.DEV.read(data), 3 * DEV_PAIRS), documents)
     return [*pairs, *passages(documents, DEV_PAIRS)]
 
 

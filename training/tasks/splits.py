@@ -1,8 +1,10 @@
 """Seeded splits: a dev split for a dataset without one, ten folds for one without a test split."""
 
+import random
 from collections.abc import Hashable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from heedful.training.tasks.base import Example, Reader, Source, Task
 
 SEED = 1
 FOLDS = 10
+Item = TypeVar("Item")
 
 
 def stratified_split(
@@ -43,6 +46,11 @@ def stratified_split(
     for key, example in zip(keys, examples, strict=True):
         found[part_of[key]].append(example)
     return found
+
+
+def drawn(items: Sequence[Item], number: int, *, seed: int = SEED) -> list[Item]:
+    """`number` of the items, or all in another order where there are fewer, and always the same."""
+    return random.Random(seed).sample(items, min(number, len(items)))
 
 
 def held_out(read: Reader, share: float) -> tuple[Reader, Reader]:
