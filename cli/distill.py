@@ -1,8 +1,5 @@
 """distill: a teacher's vectors of one's own texts -> a small encoder of the same vectors, as a bundle."""
 
-import hashlib
-import shlex
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -15,22 +12,18 @@ from rich.console import Console
 
 from heedful.cli import options
 from heedful.cli.texts import Columns, Dialect, Source
-from heedful.export.bundle_writer import rewrite
-from heedful.export.run import export_smallest
+from heedful.cli.user_run import CACHE, UserRun, run_key
 from heedful.library.load import bundle_folder, load
 from heedful.runtime.bundles import shipped
 from heedful.runtime.bundles.card import Card, DistilledCard
 from heedful.runtime.cores import usable_cores
 from heedful.text.arrays import Floats
-from heedful.text.parse import Parser
 from heedful.training import teacher_vectors, teachers
-from heedful.training.config import Device, Paths
+from heedful.training.config import Device
 from heedful.training.errors import DataError
-from heedful.training.loop import train
-from heedful.training.optimise import enough_memory, require_device
+from heedful.training.optimise import require_device
 from heedful.training.taught_vectors import Effort, divided, kept, make_configs, make_task
 
-CACHE = Path(".cache/parses")
 TIMED = 512
 """Held-out texts, at most, that the speeds are measured on."""
 WORDS = "ms-san-embed"
@@ -57,13 +50,9 @@ def command(
             help="How often texts are read: of 100,000 each 3, 15 or 30 times, which takes a core 10 to 60 minutes."
         ),
     ] = "normal",
-    runs: Annotated[
-        Path, typer.Option(help="Folder of the runs, which go on where they were.")
-    ] = Path("runs"),
+    runs: options.Runs = options.RUNS,
     seed: Annotated[int, typer.Option(help="Of initial weights, order and what is held out.")] = 1,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads of torch; default all cores.")
-    ] = None,
+    threads: options.AllThreads = None,
     device: Annotated[Device, typer.Option(help="Where teacher and student run.")] = "cpu",
 ) -> None:
     """Train a small encoder whose vectors are those of a large one, on your texts, and write its bundle.
@@ -120,7 +109,7 @@ def distill(
     options.require_free(out)
     require_device(device)
     torch.set_num_threads(threads or usable_cores())
-    parser = shipped.parser_of(out.parent)
+    parser = str(shipped.parser_of(out.parent))
     rows = list(texts)
     if teacher.endswith(teacher_vectors.FILE):
         rows = _keep(teacher, rows)
@@ -144,7 +133,8 @@ def distill(
         seed=seed,
         device=device,
     )
-    key = _key(teachers.identity(teacher), effort, str(seed), *every)
+    key = run_key(teachers.identity(teacher), effort, str(seed), *every)
+    own = UserRun(task, out, runs, parser, console)
     run = runs / f"distill-{key}"
     for number, config in enumerate(configs, 1):
         console.print(f"training, phase {number} of {len(configs)}")
@@ -153,22 +143,11 @@ def distill(
                 config.model_copy(update={"init_from": run}),
                 runs / f"distill-{key}-{number}",
             )
-        paths = Paths(run, runs, str(parser), CACHE, Path(out.name))
-        with enough_memory(paths.config):
-            train(config, paths, resume=True, console=console, task=task)
+        own.train(config, run)
     console.print("exporting")
-    card = export_smallest(
-        run,
-        out,
-        data=runs,
-        parser=Parser.load(str(parser)),
-        say=console.print,
-        task=task,
-    )
+    card = own.export(run)
     facts = _measured(out, teacher, held, theirs, None if is_file else device)
-    training = card.training.model_copy(update={"command": shlex.join(["heedful", *sys.argv[1:]])})
-    fields = card.fields() | {"distilled": facts, "training": training}
-    return rewrite(out, fields, {name: out / name for name in card.files})
+    return own.describe(card, {"distilled": facts})
 
 
 def _keep(file: str, texts: Sequence[str]) -> list[str]:
@@ -186,10 +165,6 @@ def _keep(file: str, texts: Sequence[str]) -> list[str]:
     found = [texts[i] for i in rows.tolist()]
     teacher_vectors.keep(file, found, vectors[rows].astype(np.float32), CACHE)
     return found
-
-
-def _key(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
 def _measured(

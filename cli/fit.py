@@ -1,7 +1,5 @@
 """fit: labelled texts -> a classifier. The files are read before torch, which takes seconds to import."""
 
-import shlex
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,7 +7,7 @@ import typer
 from rich.console import Console
 
 from heedful.cli import fit_options as options
-from heedful.cli.options import Delimiter, Encoding, Threads
+from heedful.cli.options import Delimiter, Encoding, Threads, command_line
 from heedful.training.labelled_texts import Reading
 
 
@@ -73,7 +71,7 @@ def command(
         test=test,
         unlabelled=unlabelled,
         reading=reading,
-        command=shlex.join(["heedful", *sys.argv[1:]]),
+        command=command_line(),
         device=device,
     )
     card = fit_run.fit_rows(given, wanted, Console())

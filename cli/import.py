@@ -1,14 +1,12 @@
 # ruff: noqa: N999  # a keyword of Python names the command
 """import: a sentence encoder of transformers or sentence-transformers -> a bundle, served by the same routes."""
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from heedful.cli.options import require_free
+from heedful.cli.options import command_line, require_free
 from heedful.export.transformer_bundle import import_encoder
 from heedful.runtime.bundles import shipped
 from heedful.text.parse import Parser
@@ -37,8 +35,7 @@ def command(
     """
     require_free(out)
     parser = Parser.load(str(shipped.parser_of(out.parent)))
-    said = shlex.join(["heedful", *sys.argv[1:]])
-    card = import_encoder(encoder, out, parser, int8=int8, command=said)
+    card = import_encoder(encoder, out, parser, int8=int8, command=command_line())
     typer.echo(
         f"{out}: version {card.version}, {card.dimension} values; its graph is at most {card.parity.max_abs_error:.1e} "
         f"from torch over {card.parity.cases} cases"

@@ -1,6 +1,8 @@
 """Options that several commands share."""
 
 import re
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -59,6 +61,9 @@ TrainsOn = Annotated[
     config.Device | None, typer.Option(help="Instead of the configuration's device.")
 ]
 Threads = Annotated[int, typer.Option(min=1, help="Threads of torch.")]
+AllThreads = Annotated[int | None, typer.Option(min=1, help="Threads of torch; default all cores.")]
+Runs = Annotated[Path, typer.Option(help="Folder of the runs, which go on where they were.")]
+RUNS = Path("runs")
 Url = Annotated[str, typer.Option(help="Address of the running service.")]
 FolderParser = Annotated[
     str | None,
@@ -122,6 +127,11 @@ RowsPerFile = Annotated[
     int | None,
     typer.Option(min=1, help="Rows that one model answers and writes at a time; default 10,000."),
 ]
+
+
+def command_line() -> str:
+    """The command as it was typed, for a card."""
+    return shlex.join(["heedful", *sys.argv[1:]])
 
 
 def require_free(out: Path, *read: Path) -> None:

@@ -1,9 +1,6 @@
 """tune: an embedding's bundle and one's own pairs of texts -> a bundle that finds one from the other."""
 
-import hashlib
 import math
-import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -13,27 +10,33 @@ import torch
 import typer
 from rich.console import Console
 
-from heedful.cli.options import DATA, Data, Delimiter, Encoding, TextsFormat, require_free
+from heedful.cli.options import (
+    DATA,
+    RUNS,
+    AllThreads,
+    Data,
+    Delimiter,
+    Encoding,
+    Runs,
+    TextsFormat,
+    require_free,
+)
 from heedful.cli.texts import Columns, Dialect, Source, Texts
-from heedful.export.bundle_writer import rewrite
-from heedful.export.run import export_smallest
+from heedful.cli.user_run import CACHE, UserRun, run_key
 from heedful.library.load import bundle_folder, load
 from heedful.runtime.bundles import shipped
 from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.card import Card, ScoreCard
 from heedful.runtime.cores import usable_cores
 from heedful.text.arrays import Floats
-from heedful.text.parse import Parser
 from heedful.training import suite, teacher_vectors
-from heedful.training.config import Device, Paths
+from heedful.training.config import Device
 from heedful.training.errors import ConfigError, DataMissing
-from heedful.training.loop import train
-from heedful.training.optimise import enough_memory, require_device
+from heedful.training.optimise import require_device
 from heedful.training.restore_bundle import restore_bundle
 from heedful.training.tasks.base import UNLABELLED, Example
 from heedful.training.tuning import distinct, divided, make_config, make_task, score
 
-CACHE = Path(".cache/parses")
 ROWS = 2_000
 """Pairs of each set that what was lost is measured on."""
 FIRST = "first.npy"
@@ -61,14 +64,10 @@ def command(
     format: TextsFormat = None,
     encoding: Encoding = "",
     delimiter: Delimiter = "",
-    runs: Annotated[
-        Path, typer.Option(help="Folder of the runs, which go on where they were.")
-    ] = Path("runs"),
+    runs: Runs = RUNS,
     data: Data = DATA,
     seed: Annotated[int, typer.Option(help="Of order and of what is held out.")] = 1,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads of torch; default all cores.")
-    ] = None,
+    threads: AllThreads = None,
     device: Annotated[Device, typer.Option(help="Where it is trained.")] = "cpu",
 ) -> None:
     """Train an embedding on pairs of your texts, such as questions and answers, and write its bundle.
@@ -134,7 +133,7 @@ def tune(
     pairs: Sequence[Example],
     out: Path,
     *,
-    runs: Path = Path("runs"),
+    runs: Path = RUNS,
     seed: int = 1,
     threads: int | None = None,
     device: Device = "cpu",
@@ -154,7 +153,8 @@ def tune(
     pairs = distinct(pairs)
     learned, held = divided(pairs, seed)
     texts = list(dict.fromkeys(text for one in pairs for text in one.texts))
-    run = runs / f"tune-{_key(read_card(bundle).version, seed, pairs)}"
+    rows = (f"{one.texts} {one.label}" for one in pairs)
+    run = runs / f"tune-{run_key(read_card(bundle).version, str(seed), *rows)}"
     run.mkdir(parents=True, exist_ok=True)
     first = run / FIRST
     before = _vectors(bundle, texts, device)
@@ -162,19 +162,9 @@ def tune(
     teacher_vectors.keep(str(first), texts, np.load(first), CACHE)
     task = make_task(out.name, learned, held, seed)
     changed = make_config(config, bundle, task.name, str(first), seed)
-    parser = shipped.parser_of(out.parent)
-    paths = Paths(run, runs, str(parser), CACHE, Path(out.name))
-    with enough_memory(paths.config):
-        changed = changed.model_copy(update={"device": device})
-        train(changed, paths, resume=True, console=console, task=task)
-    card = export_smallest(
-        run,
-        out,
-        data=runs,
-        parser=Parser.load(str(parser)),
-        say=console.print,
-        task=task,
-    )
+    own = UserRun(task, out, runs, str(shipped.parser_of(out.parent)), console)
+    own.train(changed.model_copy(update={"device": device}), run)
+    card = own.export(run)
     metric = "ndcg@10" if held[0].label == UNLABELLED else "spearman"
     both = (before, _vectors(out, texts, device))
     scores = [
@@ -187,23 +177,13 @@ def tune(
         )
         for when, vectors in zip(("before", "after"), both, strict=True)
     ]
-    command = shlex.join(["heedful", *sys.argv[1:]])
-    fields = card.fields() | {
-        "scores": [*card.scores, *scores],
-        "training": card.training.model_copy(update={"command": command}),
-    }
-    return rewrite(out, fields, {name: out / name for name in card.files})
+    return own.describe(card, {"scores": [*card.scores, *scores]})
 
 
 def _vectors(bundle: Path, texts: Sequence[str], device: Device) -> dict[str, Floats]:
     """Of length 1, by text."""
     with load(bundle, device=device) as model:
         return dict(zip(texts, model.encode(texts), strict=True))
-
-
-def _key(version: str, seed: int, pairs: Sequence[Example]) -> str:
-    rows = [version, str(seed), *(f"{one.texts} {one.label}" for one in pairs)]
-    return hashlib.sha256("\0".join(rows).encode()).hexdigest()[:12]
 
 
 def _general(before: Path, after: Path, data: Path) -> Iterator[str]:

@@ -1,0 +1,59 @@
+"""A run on a user's texts -> its bundle: what `distill` and `tune` have in common."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from heedful.cli.options import command_line
+from heedful.export.bundle_writer import rewrite
+from heedful.export.run import export_smallest
+from heedful.runtime.bundles.card import Card
+from heedful.text.parse import Parser
+from heedful.training.config import Paths, RunConfig
+from heedful.training.loop import train
+from heedful.training.optimise import enough_memory
+from heedful.training.tasks.base import Task
+
+CACHE = Path(".cache/parses")
+
+
+def run_key(*parts: str) -> str:
+    """Equal for runs that are made from the same: such a run goes on where it was."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class UserRun:
+    """The task, the bundle to write, the folder of the runs, and the spaCy pipeline that reads the texts."""
+
+    task: Task
+    out: Path
+    runs: Path
+    parser: str
+    console: Console
+
+    def train(self, config: RunConfig, run: Path) -> None:
+        """Train in the folder `run`, or go on there. Raises what `train` raises."""
+        paths = Paths(run, self.runs, self.parser, CACHE, Path(self.out.name))
+        with enough_memory(paths.config):
+            train(config, paths, resume=True, console=self.console, task=self.task)
+
+    def export(self, run: Path) -> Card:
+        """Write the bundle of a run. Raises ExportError, BundleError."""
+        return export_smallest(
+            run,
+            self.out,
+            data=self.runs,
+            parser=Parser.load(self.parser),
+            say=self.console.print,
+            task=self.task,
+        )
+
+    def describe(self, card: Card, fields: dict[str, Any]) -> Card:
+        """Write the bundle's card with these fields and with the command that was typed."""
+        training = card.training.model_copy(update={"command": command_line()})
+        changed = card.fields() | fields | {"training": training}
+        return rewrite(self.out, changed, {name: self.out / name for name in card.files})
