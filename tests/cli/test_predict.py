@@ -70,7 +70,7 @@ def read(file: Path) -> list[dict[str, Any]]:
     [
         ("t.csv", table(";").encode(), "o.csv", {}),
         ("t.csv", table("|").encode("utf-16"), "o.tsv.gz", {"encoding": "utf-16"}),
-        ("t.tsv.gz", gzip.compress(table("\t").encode()), "o.jsonl", {}),
+        ("t.tsv.gz", gzip.compress(table("\t").encode(), mtime=0), "o.jsonl", {}),
         ("t.jsonl", lines(TABLE).encode(), "o.csv.gz", {}),
         ("t.jsonl", lines(TABLE).encode(), "o.parquet", {}),
         ("t.csv", table(",").encode(), "o.parquet", {}),

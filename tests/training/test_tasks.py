@@ -204,7 +204,7 @@ def test_official_snli_without_its_undecided_pairs(data: Path) -> None:
 
 
 PAIR = {"premise": "a", "hypothesis": "b"}
-WHOLE = gzip.compress(b'{"text": "What is it ?", "label": "DESC"}\n' * 99)
+WHOLE = gzip.compress(b'{"text": "What is it ?", "label": "DESC"}\n' * 99, mtime=0)
 LABEL_OF_ALL = "is none of entailment, neutral, contradiction"
 REFUSED: list[tuple[str, str, str | bytes, str]] = [
     ("cr", "cr/all.jsonl", '{"text": "a"}', r"all\.jsonl:1: no 'label'; docs/data\.md"),

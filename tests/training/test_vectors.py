@@ -51,7 +51,7 @@ def test_damaged_files_of_wordbridge_are_named(data: Path, tmp_path: Path) -> No
         ("wiki.vec", b"2 3\nthe 1 2 3 \ncat 5 6 7 \n", ["the", "cat"], [[1, 2, 3], [5, 6, 7]]),
         (
             "glove.txt.gz",
-            gzip.compress(b"the 1 2\n. . . 3 4\nat name@domain.com 5 6\n"),
+            gzip.compress(b"the 1 2\n. . . 3 4\nat name@domain.com 5 6\n", mtime=0),
             ["the", ". . .", "at name@domain.com"],
             [[1, 2], [3, 4], [5, 6]],
         ),
