@@ -26,7 +26,7 @@ from heedful.training.data import labels
 from heedful.training.data_folder import data_folder
 from heedful.training.evaluate import Predictor, predict
 from heedful.training.metrics import METRICS
-from heedful.training.tasks import get
+from heedful.training.tasks import add, get
 from heedful.training.tasks.base import Example, Task
 
 FOLDER = Path("results/robustness")
@@ -54,6 +54,7 @@ def main(
     parser: Annotated[str, typer.Option(help="spaCy pipeline.")] = "bundles/parser",
 ) -> None:
     """Measure, and write the record."""
+    add("tools.tasks")
     judged = get(task)
     examples = judged.dev.read(data_folder())
     lists = [vocab for folder in bundles if isinstance(vocab := read(folder).vocab, Vocab)]

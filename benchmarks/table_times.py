@@ -25,6 +25,8 @@ from heedful.training.objectives import dev_score, make_objective
 from heedful.training.prepare import prepare
 from tools import paper_tables
 
+tasks.add("tools.tasks")
+
 TABLES = ("disan-snli", "dsa-snli", "ms-san-priors", "ms-san-positions")
 TRAIN_ROWS = 2000
 """Enough for a vocabulary."""

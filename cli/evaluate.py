@@ -1,4 +1,4 @@
-"""evaluate: how well a model does on a user's own file, on a task of the papers, or on the suite of its kind."""
+"""evaluate: how well a model does on a user's own file, or on a task of the papers."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,9 +18,7 @@ def command(
             help="A labelled file, with --model; or a served bundle's name, or a bundle's folder.",
         ),
     ],
-    task: Annotated[
-        str, typer.Argument(help="Task to score a bundle on, such as sst2; none with --suite.")
-    ] = "",
+    task: Annotated[str, typer.Argument(help="Task to score a bundle on, such as sst2.")] = "",
     of_model: Annotated[
         str | None, typer.Option("--model", help="For a file: the bundle's name or folder.")
     ] = None,
@@ -39,38 +37,24 @@ def command(
         Path | None,
         typer.Option(help="Record the scores in this run's folder, for its next export."),
     ] = None,
-    whole_suite: Annotated[
-        bool,
-        typer.Option(
-            "--suite",
-            help="Score a bundle's folder, or minilm, static-table or bm25, on every set of its kind.",
-        ),
-    ] = False,
-    rows: Annotated[
-        int | None, typer.Option(min=100, help="With --suite: at most this many rows of a set.")
-    ] = None,
-    results: Annotated[
-        Path | None, typer.Option(help="With --suite: record the scores in this folder.")
-    ] = None,
     url: options.Url = options.URL,
     parser: options.FolderParser = None,
     data: options.Data = options.DATA,
+    tasks: options.Tasks = "",
 ) -> None:
     """Score a model on your own labelled file, or on a task's split.
 
     Examples: heedful evaluate mails.csv --model bundles/mails --text-column body --label-column topic
 
     heedful evaluate bundles/ms-san-sst2 sst2 --split test
-
-    heedful evaluate bundles/ms-san-embed --suite
     """
     if of_model is not None:
         from heedful.cli.answers import Asked
         from heedful.cli.evaluate_file import evaluate_file
         from heedful.cli.placement import Place
 
-        if task or run or whole_suite:
-            raise CommandError("--model scores a file: leave out the task, --run and --suite")
+        if task or run:
+            raise CommandError("--model scores a file: leave out the task and --run")
         asked = Asked.of(of_model, labels, premise_column, hypothesis_column)
         place = Place(models, parser)
         columns = asked.columns(place, text_column, labels=label_column)
@@ -81,22 +65,12 @@ def command(
             as_json=as_json,
         )
         return
-    if whole_suite:
-        from heedful.cli import suite
-
-        if task or run:
-            raise CommandError("--suite scores a bundle on all sets: leave out the task and --run")
-        for line in suite.record(model, results, split=split, rows=rows, data=data, parser=parser):
-            typer.echo(line)
-        return
-    for option, value in (("--rows", rows), ("--results", results)):
-        if value is not None:
-            raise CommandError(f"{option} is for --suite: a task's split is scored whole")
     if not task:
         raise typer.BadParameter(
-            "name a task, such as sst2, or take --suite; for a file of yours add --model",
-            param_hint="TASK",
+            "name a task, such as sst2; for a file of yours add --model", param_hint="TASK"
         )
     from heedful.cli.evaluate_task import evaluate_task
+    from heedful.training import tasks as known
 
+    known.add(tasks)
     evaluate_task(model, task, split=split, run=run, url=url, parser=parser, data=data)

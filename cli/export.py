@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli.options import DATA, PARSER, Data
+from heedful.cli.options import DATA, PARSER, Data, Tasks
 from heedful.cli.options import Parser as ParserOption
 from heedful.export.run import Choices, export_run
 from heedful.export.weight_storage import Storage
 from heedful.text.parse import Parser
+from heedful.training import tasks as known
 
 
 def command(
@@ -55,6 +56,7 @@ def command(
     ] = True,
     data: Data = DATA,
     parser: ParserOption = PARSER,
+    tasks: Tasks = "",
 ) -> None:
     """Write a run's best weights as a bundle: ONNX graphs, vocabulary, golden vectors and card.
 
@@ -62,6 +64,7 @@ def command(
     trained model's. Nothing is written where the score falls by more than 0.005, or the cosine of an embedding to the
     trained one below 0.999.
     """
+    known.add(tasks)
     choices = Choices(storage, int8=int8, words=words, composed=composed, centre=centre)
     card = export_run(
         run,

@@ -21,6 +21,13 @@ PARSER = str(shipped.parser_of(MODELS))
 """That of the bundles that are found where nobody names a folder."""
 
 Data = Annotated[Path, typer.Option(envvar=VARIABLE, help=f"Folder of the datasets ({PAGE}).")]
+Tasks = Annotated[
+    str,
+    typer.Option(
+        envvar="HEEDFUL_TASKS",
+        help="Python module with more tasks, as a list TASKS, in the working folder or installed.",
+    ),
+]
 Parser = Annotated[str, typer.Option(help="spaCy pipeline, a folder or a package.")]
 BundleParser = Annotated[
     str | None,

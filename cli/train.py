@@ -7,8 +7,9 @@ import torch
 import typer
 from rich.console import Console
 
-from heedful.cli.options import DATA, PARSER, Data, Parser, Threads, TrainsOn
+from heedful.cli.options import DATA, PARSER, Data, Parser, Tasks, Threads, TrainsOn
 from heedful.training import config
+from heedful.training import tasks as known
 from heedful.training.config import Paths
 from heedful.training.loop import train
 from heedful.training.optimise import enough_memory
@@ -24,12 +25,14 @@ def command(
     resume: Annotated[bool, typer.Option(help="Continue from the run's last epoch.")] = False,
     threads: Threads = 1,
     device: TrainsOn = None,
+    tasks: Tasks = "",
 ) -> None:
     """Train an encoder for a task, or a cross-encoder that teaches encoders, as a TOML file says.
 
     Example: heedful train configs/ms-san-sst2.toml
     """
     torch.set_num_threads(threads)
+    known.add(tasks)
     console = Console()
     fields = config.load(file) | ({"device": device} if device else {})
     paths = Paths(run or Path("runs") / file.stem, data, parser, Path(".cache/parses"), file)

@@ -29,7 +29,7 @@ from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.card import Card, ScoreCard
 from heedful.runtime.cores import usable_cores
 from heedful.text.arrays import Floats
-from heedful.training import suite, teacher_vectors
+from heedful.training import similarity, teacher_vectors
 from heedful.training.config import Device
 from heedful.training.errors import ConfigError, DataMissing
 from heedful.training.optimise import require_device
@@ -187,10 +187,12 @@ def _vectors(bundle: Path, texts: Sequence[str], device: Device) -> dict[str, Fl
 
 
 def _general(before: Path, after: Path, data: Path) -> Iterator[str]:
-    """The figures of `heedful evaluate --suite` that take seconds, of both bundles."""
+    """How similar both bundles find the pairs of STS-B and SICK."""
     try:
         with load(before) as old, load(after) as new:
-            figures = [list(suite.embedded(one.encode, data, "dev", ROWS)) for one in (old, new)]
+            figures = [
+                list(similarity.similarities(one.encode, data, "dev", ROWS)) for one in (old, new)
+            ]
     except DataMissing as error:
         yield f"what it lost elsewhere is not measured: {error}"
         return

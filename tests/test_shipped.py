@@ -15,12 +15,14 @@ from heedful.runtime.bundles.bundle import read
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.text.arrays import Floats
 from heedful.text.trees import from_conllu, to_conllu
-from heedful.training import search, tasks
+from heedful.training import tasks
 from heedful.training.evaluate import Server, measure
 from tests.datasets import DATA, needs_data
 from tests.reference.ms_san import dependency_distances
 from tests.shipped import BUNDLES, SHIPPED
+from tools.suites import search
 
+tasks.add("tools.tasks")
 WITH_TREES = [name for name in SHIPPED if read(BUNDLES / name).card.tree]
 KIDS = "Two kids at a ballgame wash their hands"
 SCORED = {

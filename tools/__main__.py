@@ -6,10 +6,12 @@ from importlib import import_module
 import typer
 
 from heedful.cli.errors import USER_ERRORS, describe
+from heedful.training import tasks
 
 COMMANDS = {
     "reproduce": "Train and measure every run of a paper's table that has no record yet.",
     "transfer": "Measure frozen embeddings on seven tasks, and their speed compared with MiniLM's.",
+    "suite": "Score a bundle or a baseline on every development set of its kind.",
     "overlaps": "Count the test rows of every task that its train and dev splits hold too.",
     "report": "Write docs/results.md and docs/notes/results.md from the cards and the records.",
     "figures": "Draw the papers' figures from the bundles.",
@@ -25,6 +27,7 @@ def main() -> None:
     name, *arguments = sys.argv[1:] or [""]
     if name not in COMMANDS:
         sys.exit("\n".join(f"python -m tools {name:13} {said}" for name, said in COMMANDS.items()))
+    tasks.add("tools.tasks")
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(import_module(f"tools.{name}").command)
     try:

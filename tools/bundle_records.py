@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from heedful.training.errors import ConfigError
-from heedful.training.suite import WORDS
 from tools.markdown import figure
 from tools.markdown import table as markdown_table
+from tools.suites.figures import WORDS
 
 TASKS = ("cr", "mpqa", "subj", "sst2", "trec")
 SIMILARITIES = ("stsb dev spearman", "sick test pearson")
@@ -55,7 +55,7 @@ def suite(folder: Path, bundles: Path) -> Iterator[str]:
     if rows:
         yield "## The suite\n"
         yield (
-            "`heedful evaluate BUNDLE --suite`: every set of a bundle's kind. ECE is the expected calibration error\n"
+            "`python -m tools suite BUNDLE`: every set of a bundle's kind. ECE is the expected calibration error\n"
             "over 15 bins. CR, MPQA and SUBJ are in ten folds.\n"
         )
     for (split, *columns), together in rows.items():
@@ -77,7 +77,7 @@ def version(record: dict[str, Any], bundles: Path) -> str:
     if measured != shipped:
         raise ConfigError(
             f"the record of {name} measured version {measured}, {card.parent} is {shipped}: measure it again "
-            f"(python -m tools transfer, heedful evaluate --suite --results results), or delete the record"
+            f"(python -m tools transfer, python -m tools suite --results results), or delete the record"
         )
     return str(measured)
 

@@ -16,9 +16,9 @@ from heedful.cli.options import DATA, Data
 from heedful.files.atomic import write_file
 from heedful.training.data_folder import find, read_each, records, text_of
 from heedful.training.tasks import mnli, nli
-from heedful.training.tasks.contrast import DEV_PAIRS, FILE, TRAIN_PAIRS, Pair
 from tools.substitution_places import Sentence, candidates, sentences, substituted
 from tools.substitutions import Substitution, Table, table
+from tools.tasks.contrast import DEV_PAIRS, FILE, TRAIN_PAIRS, Pair
 from tools.wordnet import WordNet, wordnet
 
 SEED = 1

@@ -17,9 +17,10 @@ from heedful.files.atomic import write_json
 from heedful.training import tasks, teachers
 from heedful.training.data import labels
 from heedful.training.metrics import pearson, spearman
+from heedful.training.similarity import Embed, pair_cosines
 from heedful.training.source_commit import source_commit
 from heedful.training.tasks import stsb, subj
-from heedful.training.transfer import Embed, accuracies, pair_cosines
+from tools.suites.transfer import accuracies
 
 BATCH = 64
 ROUNDS, ROUND_SIZE, WARM_UP = 5, 256, 2048

@@ -1,7 +1,7 @@
 """The metrics of each kind of task."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from heedful.text.kinds import Kind
 Numbers = npt.NDArray[Any]
 Metric = Callable[[Numbers, Numbers], float]
 """Answers (N,) and labels (N,) -> a score."""
+DEPTH = 10
+"""Documents of a search that count."""
 
 
 def accuracy(answers: Numbers, labels: Numbers) -> float:
@@ -39,6 +41,21 @@ def _correlation(statistic: Callable[..., Any], answers: Numbers, labels: Number
     if np.ptp(answers) == 0 or np.ptp(labels) == 0:
         return 0.0
     return float(statistic(answers, labels).statistic)
+
+
+def ndcg(scores: Numbers, gains: Sequence[Mapping[int, float]]) -> float:
+    """Scores (Q, N) of the documents for each query -> the mean nDCG@10 (Jarvelin and Kekalainen 2002), linear gains.
+
+    Of equal scores the earlier document comes first.
+    """
+    discounts = 1 / np.log2(np.arange(2, DEPTH + 2))
+    found = []
+    for row, relevant in zip(scores, gains, strict=True):
+        first = np.argsort(-row, kind="stable")[:DEPTH]
+        gained = sum(relevant.get(int(i), 0.0) * d for i, d in zip(first, discounts, strict=False))
+        ideal = sorted(relevant.values(), reverse=True)[:DEPTH]
+        found.append(gained / sum(g * d for g, d in zip(ideal, discounts, strict=False)))
+    return float(np.mean(found))
 
 
 METRICS: Mapping[Kind, Mapping[str, Metric]] = {

@@ -8,8 +8,7 @@ import numpy as np
 from heedful.text.arrays import Floats
 from heedful.training.config import OptimiserConfig, PairsConfig, RunConfig
 from heedful.training.errors import DataError
-from heedful.training.metrics import spearman
-from heedful.training.search import ndcg
+from heedful.training.metrics import ndcg, spearman
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
 SHARE, MOST = 0.1, 1_000

@@ -6,9 +6,9 @@ import numpy as np
 
 import heedful
 from benchmarks import static_bundle
-from heedful.export.word_means import word_means
 from heedful.runtime.bundles.bundle import read
 from tests.shipped import BUNDLES
+from tools.suites.word_means import word_means
 
 SOURCE = BUNDLES / "disan-sst5"
 TEXTS = ["a film", "two kids wash their hands", "a bad film of a good book"]

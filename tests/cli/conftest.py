@@ -8,8 +8,11 @@ import pytest
 
 from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.runtime.bundles.card import ParserCard, ScoreCard
+from heedful.training import tasks
 from tests.builders import BuiltParser, build_parser
 from tests.export.trained import WORDS, trained
+
+tasks.add("tools.tasks")
 
 
 @pytest.fixture(scope="session")

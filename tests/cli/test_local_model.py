@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
 from heedful.cli import evaluate, selftest
 from heedful.cli.local_model import open_folder, open_model
@@ -102,6 +103,11 @@ def test_a_path_without_a_bundle_is_no_served_model(tmp_path: Path) -> None:
         open_model(str(tmp_path / "tiny"), url="", parser="none"),
     ):
         pass
+
+
+def test_a_task_is_named() -> None:
+    with pytest.raises(typer.BadParameter, match="name a task, such as sst2; for a file of yours"):
+        evaluate.command("bundles/ms-san-sst2")
 
 
 def test_scores_are_recorded_for_the_run_of_the_bundle_alone(tmp_path: Path, models: Path) -> None:

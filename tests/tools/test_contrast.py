@@ -9,10 +9,10 @@ import pytest
 from heedful.training import tasks
 from heedful.training.errors import DataMissing
 from heedful.training.tasks.base import Example
-from heedful.training.tasks.contrast import FILE, Pair, read_pairs
 from tools import contrast
 from tools.substitution_places import sentences, substituted
 from tools.substitutions import table
+from tools.tasks.contrast import FILE, Pair, read_pairs
 from tools.wordnet import WordNet, wordnet
 
 TEXTS = (

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from heedful.training import loop
+from heedful.training import loop, tasks
 from heedful.training.config import Paths, RunConfig
 from tests.builders import BuiltParser
 
+tasks.add("tools.tasks")
 GOOD = ("good", "great", "lovely", "fine")
 BAD = ("bad", "awful", "dull", "poor")
 

@@ -1,25 +1,19 @@
 """The tasks by name; each dataset has a file."""
 
+import sys
+from importlib import import_module
+
 from heedful.training.errors import ConfigError
 from heedful.training.tasks import (
-    contrast,
     cr,
-    embed,
-    identity,
     imdb,
-    label_pairs,
     mnli,
     mpqa,
-    negation,
     news,
     nli,
-    nli_student,
-    plain_pairs,
     r8,
-    sentiment,
     sick,
     sst,
-    sst_student,
     stsb,
     subj,
     trec,
@@ -27,38 +21,30 @@ from heedful.training.tasks import (
 )
 from heedful.training.tasks.base import Example, Task
 
-FILES = (
-    sst,
-    sentiment,
-    sst_student,
-    nli,
-    mnli,
-    contrast,
-    negation,
-    identity,
-    plain_pairs,
-    label_pairs,
-    nli_student,
-    sick,
-    stsb,
-    embed,
-    trec,
-    cr,
-    mpqa,
-    subj,
-    r8,
-    imdb,
-    yelp,
-    news,
-)
+FILES = (sst, nli, mnli, sick, stsb, trec, cr, mpqa, subj, r8, imdb, yelp, news)
 TASKS: dict[str, Task] = {task.name: task for file in FILES for task in file.TASKS}
 
-__all__ = ["TASKS", "Example", "Task", "get"]
+__all__ = ["TASKS", "Example", "Task", "add", "get"]
+
+
+def add(module: str) -> None:
+    """Add the tasks in `TASKS` of a module, installed or in the working folder; none for "". Raises ConfigError."""
+    if not module:
+        return
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        more = import_module(module).TASKS
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"--tasks {module}: no module with a list TASKS: {error}") from error
+    TASKS.update({task.name: task for task in more})
 
 
 def get(name: str) -> Task:
     """The task `name`, or one of its folds (`cr:3`). Raises ConfigError naming the known tasks."""
     if name not in TASKS:
         known = sorted(name for name in TASKS if ":" not in name)
-        raise ConfigError(f"no task {name!r}: known are {', '.join(known)}")
+        raise ConfigError(
+            f"no task {name!r}: known are {', '.join(known)}; --tasks names a module with more"
+        )
     return TASKS[name]

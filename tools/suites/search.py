@@ -1,26 +1,25 @@
-"""Search: small collections of documents with judged queries, nDCG, and BM25."""
+"""Search: small collections of documents with judged queries, and BM25."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
 from heedful.text.arrays import Doubles
 from heedful.training.data_folder import find, records
-from heedful.training.tasks import held_out
-from heedful.training.transfer import Embed, unit_vectors
+from heedful.training.metrics import ndcg
+from heedful.training.similarity import Embed, unit_vectors
+from tools.tasks import held_out
 
 JUDGED = ("cranfield", "cacm")
 """Collections of `mteb_dev`. The others are the pairs that training leaves out."""
 PAIRS = 3_000
 """Pairs that make a collection: each first side is a query, each second side a document."""
 SEED = 1
-DEPTH = 10
 K1, B = 1.2, 0.75
 """BM25's saturation of a word's count and share of a document's length, as in Lucene."""
 
@@ -80,21 +79,6 @@ def dense(collection: Collection, queries: Embed, documents: Embed) -> float:
         unit_vectors(queries, collection.queries) @ unit_vectors(documents, collection.documents).T
     )
     return ndcg(scores, collection.gains)
-
-
-def ndcg(scores: npt.NDArray[np.floating], gains: Sequence[Mapping[int, float]]) -> float:
-    """Scores (Q, N) of the documents for each query -> the mean nDCG@10 (Jarvelin and Kekalainen 2002), linear gains.
-
-    Of equal scores the earlier document comes first.
-    """
-    discounts = 1 / np.log2(np.arange(2, DEPTH + 2))
-    found = []
-    for row, relevant in zip(scores, gains, strict=True):
-        first = np.argsort(-row, kind="stable")[:DEPTH]
-        gained = sum(relevant.get(int(i), 0.0) * d for i, d in zip(first, discounts, strict=False))
-        ideal = sorted(relevant.values(), reverse=True)[:DEPTH]
-        found.append(gained / sum(g * d for g, d in zip(ideal, discounts, strict=False)))
-    return float(np.mean(found))
 
 
 def bm25(queries: Sequence[str], documents: Sequence[str]) -> Doubles:

@@ -6,25 +6,23 @@ other genres besides, `nli-genres` these and a sample of what `nli-student` has.
 from dataclasses import replace
 from pathlib import Path
 
-from heedful.training.tasks import contrast, identity, label_pairs, negation, plain_pairs
 from heedful.training.tasks.base import Example, Source
-from heedful.training.tasks.mined import MINED
-from heedful.training.tasks.nli import (
+from heedful.training.tasks.nli import MORE, NLI, SNLI_TRAIN
+from heedful.training.tasks.splits import drawn
+from tools.tasks import contrast, identity, label_pairs, negation, plain_pairs
+from tools.tasks.mined import MINED
+from tools.tasks.nli_sets import (
     CONJUNCTIONS,
     FEVER,
     HANS,
     HELP,
     LING_IN_LOOP,
-    MORE,
     NEW_PROTOCOLS_TRAIN,
-    NLI,
     SCONE,
     SEMI_AUTOMATIC,
     SNLI_HYPOTHESES,
-    SNLI_TRAIN,
     WIDE,
 )
-from heedful.training.tasks.splits import drawn
 
 
 def _sample(source: Source, rows: int) -> Source:

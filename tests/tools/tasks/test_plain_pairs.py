@@ -3,18 +3,17 @@
 import re
 import tomllib
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from heedful.training import suite
 from heedful.training.calibration import Numbers
 from heedful.training.tasks.base import Example
-from heedful.training.tasks.plain_pairs import FILE, in_passages, passages, spelled
-from heedful.training.tasks.spellings import SPELLINGS
-from heedful.training.tasks.templates import from_templates
+from tools.suites import figures as suite
+from tools.tasks.plain_pairs import FILE, in_passages, passages, spelled
+from tools.tasks.spellings import SPELLINGS
+from tools.tasks.templates import HERE, from_templates
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
 DOCUMENTS = [[f"Sentence {i} of document {j}." for i in range(9)] for j in range(3)]
@@ -69,7 +68,7 @@ def test_a_passage_entails_its_sentences_and_not_the_next() -> None:
 
 def test_dev_shares_no_name_verb_or_noun_with_train() -> None:
     """By the words of the filled sentences, which no list of the file decides alone."""
-    content = tomllib.loads(files("heedful.training").joinpath(FILE).read_text("utf-8"))
+    content = tomllib.loads((HERE / FILE).read_text("utf-8"))
     train = {
         word
         for key, text in content["train"].items()

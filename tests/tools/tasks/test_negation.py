@@ -2,15 +2,14 @@
 
 import tomllib
 from collections import Counter
-from importlib.resources import files
 
 import pytest
 
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.tasks.base import Example
-from heedful.training.tasks.contrast import Pair
-from heedful.training.tasks.negation import FILE, from_premises, from_substitutions
-from heedful.training.tasks.templates import from_templates
+from tools.tasks.contrast import Pair
+from tools.tasks.negation import FILE, from_premises, from_substitutions
+from tools.tasks.templates import HERE, from_templates
 
 CONTRADICTION = NLI_LABELS.index("contradiction")
 Labelled = tuple[tuple[str, ...], str]
@@ -23,7 +22,7 @@ def test_negation_templates_of_dev_and_train_share_no_words_of_content() -> None
     assert not {one.texts for one in dev} & {one.texts for one in train}
     assert from_templates(FILE, "dev", 300) == dev
     assert all("{" not in text and "_" not in text for one in (*dev, *train) for text in one.texts)
-    own = tomllib.loads(files("heedful.training").joinpath("negation.toml").read_text("utf-8"))
+    own = tomllib.loads((HERE / FILE).read_text("utf-8"))
     templates = [set(own[split]["templates"].strip().splitlines()) for split in ("train", "dev")]
     assert templates[0].isdisjoint(templates[1])
     for word in ("dog", "pilots", "skating", "violin"):

@@ -11,8 +11,8 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from heedful.training.data_folder import PAGE, records
 from heedful.training.errors import DataMissing
-from heedful.training.tasks import held_out
 from heedful.training.tasks.base import UNLABELLED, Example, Source
+from tools.tasks import held_out
 
 SENTENCES, PASSAGES, PAIRS, KEYWORDS = 10_000, 5_000, 20_000, 40_000
 """At most so many texts: sentences of a kind, passages of a kind, pairs of a file, and bags of keywords."""

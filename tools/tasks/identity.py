@@ -11,6 +11,7 @@ from pathlib import Path
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.tasks import mnli, nli, stsb
 from heedful.training.tasks.base import Example, Reader, Source, Task
+from tools.tasks import nli_sets
 
 SEED = 1
 TRAIN_PAIRS, DEV_PAIRS = 30_000, 1_500
@@ -36,12 +37,12 @@ def _equal_shares(*readers: Reader, number: int) -> Reader:
 
 TRAIN = Source(
     "identity",
-    f"{nli.SNLI_LICENCE}; {nli.MNLI_LICENCE}; {nli.WIKIPEDIA}",
+    f"{nli.SNLI_LICENCE}; {nli.MNLI_LICENCE}; {nli_sets.WIKIPEDIA}",
     "30,000 train sentences of SNLI, MultiNLI and New Protocols, each paired with itself",
     _equal_shares(
         nli.SNLI_TRAIN.read,
         nli.MNLI_TRAIN.read,
-        nli.NEW_PROTOCOLS_TRAIN.read,
+        nli_sets.NEW_PROTOCOLS_TRAIN.read,
         number=TRAIN_PAIRS,
     ),
 )

@@ -1,26 +1,22 @@
-"""Evaluation of frozen sentence vectors: logistic regression, and the cosines of pairs.
+"""Evaluation of frozen sentence vectors by logistic regression.
 
 As in SentEval (Conneau and Kiela 2018): CR, MPQA and SUBJ in ten folds, TREC and SST-2 on their test
 splits, regularisation chosen on held-out rows. SST-2 is trained on whole sentences.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from heedful.text.arrays import Floats
 from heedful.training import tasks
 from heedful.training.data import labels
+from heedful.training.similarity import Embed, unit_vectors
 from heedful.training.tasks import cr, mpqa, sst, subj
 from heedful.training.tasks.base import Example
-from heedful.training.teachers import unit
-
-Embed = Callable[[Sequence[str]], Floats]
-"""Texts (N,) -> vectors (N, D)."""
 
 STRENGTHS = (1.0, 4.0, 16.0, 64.0)
 """Inverse regularisation C; the vectors have length 1."""
@@ -68,16 +64,5 @@ def _fit(vectors: Floats, gold: Any, strength: float) -> Any:
     return LogisticRegression(C=strength, max_iter=1000).fit(vectors, gold)
 
 
-def _vectors(embed: Embed, examples: Sequence[Example], side: int = 0) -> Floats:
-    return unit_vectors(embed, [one.texts[side] for one in examples])
-
-
-def unit_vectors(embed: Embed, texts: Sequence[str]) -> Floats:
-    """(N, D) the texts' vectors, scaled to length 1."""
-    return unit(np.asarray(embed(texts), np.float32))
-
-
-def pair_cosines(embed: Embed, pairs: Sequence[Example]) -> Floats:
-    """(N,) the cosines of the pairs' two texts."""
-    cosines: Floats = (_vectors(embed, pairs) * _vectors(embed, pairs, 1)).sum(axis=1)
-    return cosines
+def _vectors(embed: Embed, examples: Sequence[Example]) -> Floats:
+    return unit_vectors(embed, [one.texts[0] for one in examples])

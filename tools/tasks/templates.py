@@ -8,12 +8,13 @@ import random
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
+from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS, NLILabel
 from heedful.training.tasks.base import Example
 
 SEED = 1
+HERE = Path(__file__).parent
 _LABELS: dict[str, NLILabel] = {"e": "entailment", "n": "neutral", "c": "contradiction"}
 _SLOT = re.compile(r"\{(\w+?)(2?)\}")
 _PARALLEL = {
@@ -33,11 +34,11 @@ def pair(premise: str, hypothesis: str, label: NLILabel) -> Example:
 
 
 def from_templates(file: str, section: str, number: int) -> list[Example]:
-    """`number` distinct pairs of a section of `heedful.training`'s file, or fewer where it does not have them.
+    """`number` distinct pairs of a section of the file, or fewer where it does not have them.
 
     Labels follow each other in turn, and so do each label's templates.
     """
-    content = tomllib.loads(files("heedful.training").joinpath(file).read_text("utf-8"))[section]
+    content = tomllib.loads((HERE / file).read_text("utf-8"))[section]
     words = {name: text.split() for name, text in content.items() if name != "templates"}
     by_label: dict[str, list[str]] = {}
     for line in content["templates"].strip().splitlines():

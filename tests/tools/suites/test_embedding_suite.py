@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from heedful.text.arrays import Floats
-from heedful.training import embedding_suite, search
-from heedful.training.suite import Figure
-from heedful.training.tasks import held_out
-from tests.training.test_search import write
+from heedful.training.similarity import Figure
+from tests.tools.suites.test_search import write
+from tools.suites import embedding as embedding_suite
+from tools.suites import search
+from tools.tasks import held_out
 
 TOPICS = ("sea", "war", "food")
 

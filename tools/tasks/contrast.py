@@ -1,12 +1,11 @@
 """Pairs whose sentences differ in one content word (`contrast`): a synonym, a hypernym or a word that excludes it.
 
 `python -m tools contrast` makes them: no word replaced in a dev pair is replaced in a train pair. The dev pairs,
-which a model is judged on, come with the package.
+which a model is judged on, stand beside this file.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from heedful.training.tasks.base import Example, Source, Task
 from heedful.training.tasks.nli import MNLI_LICENCE, SNLI_LICENCE, SNLI_TEST, label_number
 
 FILE = "contrast/{}.jsonl"
-DEV_FILE = Path(str(files("heedful.training") / "contrast_dev.jsonl.gz"))
+DEV_FILE = Path(__file__).with_name("contrast_dev.jsonl.gz")
 TRAIN_PAIRS, DEV_PAIRS = 60_000, 2_000
 
 
@@ -30,7 +29,7 @@ class Pair:
 
 
 def read_pairs(data: Path, *, dev: bool) -> list[Pair]:
-    """Those of the data folder, or the package's dev pairs. Raises DataMissing, DataError."""
+    """Those of the data folder, or the dev pairs of this folder. Raises DataMissing, DataError."""
     name = FILE.format("dev" if dev else "train")
     here = dev and not (data / name).is_file()
     path = DEV_FILE if here else find(data, (name,), dataset="contrast")

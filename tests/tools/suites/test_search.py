@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heedful.training import search
-from heedful.training.tasks import held_out
+from heedful.training.metrics import ndcg
+from tools.suites import search
+from tools.tasks import held_out
 
 DOCUMENTS = ["cats chase mice", "dogs chase cats and cats", "birds sing", "a mouse sings at night"]
 
@@ -22,13 +23,13 @@ def test_ndcg_is_the_mean_over_queries_of_discounted_gains() -> None:
     # The first query's order is 1, 2, 3, 0, the second's 0, 1, 2, 3.
     first = (3 / math.log2(3) + 1 / math.log2(5)) / (3 / math.log2(2) + 1 / math.log2(3))
     second = (1 / math.log2(5)) / 1
-    assert search.ndcg(scores, gains) == pytest.approx((first + second) / 2)
+    assert ndcg(scores, gains) == pytest.approx((first + second) / 2)
 
 
 def test_what_stands_behind_the_tenth_place_gains_nothing() -> None:
     scores = -np.arange(12.0)[None]
-    assert search.ndcg(scores, [{10: 1.0}]) == 0
-    assert search.ndcg(scores, [{9: 1.0}]) == pytest.approx(1 / math.log2(11))
+    assert ndcg(scores, [{10: 1.0}]) == 0
+    assert ndcg(scores, [{9: 1.0}]) == pytest.approx(1 / math.log2(11))
 
 
 def test_bm25_is_the_formula() -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.data_folder import records
-from heedful.training.tasks import broad_text, imdb, nli
+from heedful.training.tasks import imdb, nli
 from heedful.training.tasks.base import Example, Source, Task
 from heedful.training.tasks.labelled import UNSTATED
 from heedful.training.tasks.splits import drawn
-from heedful.training.tasks.templates import pair
+from tools.tasks import broad_text
+from tools.tasks.templates import pair
 
 SEED = 1
 REVIEWS, HEADINGS, SENTENCES = 8_000, 4_000, 1_000

@@ -1,8 +1,8 @@
 """Pairs of equal sentences."""
 
 from heedful.text.kinds import NLI_LABELS
-from heedful.training.tasks import identity
 from tests.datasets import DATA, needs_data
+from tools.tasks import identity
 
 
 def test_each_text_once_with_itself() -> None:

@@ -1,4 +1,4 @@
-"""`heedful evaluate --suite`, for real: every set of a bundle's kind, its record and its page."""
+"""`python -m tools suite`, for real: every set of a bundle's kind, its record and its page."""
 
 import gzip
 import json
@@ -8,25 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import typer
 from scipy.stats import spearmanr
 
-from heedful.cli import evaluate, suite
-from heedful.cli.errors import CommandError
 from heedful.cli.local_model import open_folder
 from heedful.export.bundle import TrainedModel
 from heedful.export.weight_storage import round_weights
-from heedful.export.word_means import word_means
 from heedful.runtime.answers import softmax
 from heedful.runtime.bundles.bundle import read
 from heedful.text.kinds import NLI_LABELS
-from heedful.training import suite as sets
 from heedful.training.calibration import calibration_error
 from heedful.training.errors import ConfigError
 from heedful.training.tasks import sst
 from heedful.training.tasks.base import Example
 from tests.builders import BuiltParser, build_bundle
-from tools import bundle_records
+from tools import bundle_records, suite
+from tools.suites import figures as sets
+from tools.suites.word_means import word_means
 
 TEXTS = ("a dog is good", "two kids wash", "the man", "their hands is bad", "not a kid", "dogs")
 KNOWN = ("word1 word2", "word3", "word4 word1 word5", "word6 word7", "word8", "word9 word3 word2")
@@ -144,19 +141,4 @@ def test_word_means_are_those_of_the_table(toy: TrainedModel, bundle: Path) -> N
 
 def test_what_is_no_bundles_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is no bundle's folder"):
-        evaluate.command("ms-san-sst2", whole_suite=True, results=tmp_path)
-
-
-def test_a_task_or_the_suite_is_named() -> None:
-    with pytest.raises(typer.BadParameter, match="name a task, such as sst2, or take --suite"):
-        evaluate.command("bundles/ms-san-sst2")
-
-
-def test_what_the_suite_does_not_take_is_refused() -> None:
-    for given in ({"task": "sst2"}, {"run": Path("runs/a")}):
-        with pytest.raises(CommandError, match="leave out the task"):
-            evaluate.command("bundles/ms-san-sst2", whole_suite=True, **given)
-    with pytest.raises(CommandError, match="--rows is for --suite"):
-        evaluate.command("bundles/ms-san-sst2", "sst2", rows=100)
-    with pytest.raises(CommandError, match="--results is for --suite"):
-        evaluate.command("bundles/ms-san-sst2", "sst2", results=Path("results"))
+        suite.command("ms-san-sst2", results=tmp_path)

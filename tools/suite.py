@@ -1,4 +1,4 @@
-"""A bundle, or a baseline, on every set of its kind: `heedful evaluate MODEL --suite`."""
+"""suite: a bundle, or a baseline, on every development set of its kind."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,39 +6,57 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 
 from heedful.cli.local_model import LocalModel, open_folder
-from heedful.export.word_means import word_means
+from heedful.cli.options import DATA, Data, FolderParser
 from heedful.files.atomic import write_json
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import CARD
 from heedful.text.arrays import Floats
 from heedful.text.kinds import NLI_LABELS
-from heedful.training import embedding_suite, static_table, tasks, teacher_vectors, teachers
+from heedful.training import tasks, teacher_vectors, teachers
 from heedful.training.calibration import Numbers
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import measure
-from heedful.training.suite import (
+from heedful.training.similarity import Embed, Figure, Split
+from heedful.training.tasks.base import Example
+from tools.suites import embedding as embedding_suite
+from tools.suites import static_table
+from tools.suites.figures import (
     NLI,
     POLARITY,
     WORDS,
-    Figure,
-    Split,
     embedded,
     labelled,
     polarised,
     spelled,
 )
-from heedful.training.tasks.base import Example
-from heedful.training.transfer import Embed
+from tools.suites.word_means import word_means
 
 CACHE = Path(".cache/suite")
 """Keeps the baselines' vectors."""
 BM25 = "bm25"
 BASELINES = (teachers.MINILM, static_table.NAME, BM25)
 """What an embedding is compared with; each is scored as a bundle is."""
+
+
+def command(
+    model: Annotated[
+        str, typer.Argument(help="A bundle's folder, or minilm, static-table or bm25.")
+    ],
+    split: Annotated[Split, typer.Option(help="Which split.")] = "dev",
+    rows: Annotated[int | None, typer.Option(min=100, help="At most this many of a set.")] = None,
+    results: Annotated[Path | None, typer.Option(help="Record the scores in this folder.")] = None,
+    parser: FolderParser = None,
+    data: Data = DATA,
+) -> None:
+    """Score a bundle's folder, or a baseline, on every development set of its kind."""
+    for line in record(model, results, split=split, rows=rows, data=data, parser=parser):
+        typer.echo(line)
 
 
 def record(

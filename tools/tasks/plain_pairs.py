@@ -11,11 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
-from heedful.training.tasks import broad_text, mnli, nli
+from heedful.training.tasks import mnli, nli
 from heedful.training.tasks.base import Example, Reader, Source, Task
-from heedful.training.tasks.spellings import SPELLINGS
 from heedful.training.tasks.splits import drawn
-from heedful.training.tasks.templates import from_templates, pair
+from tools.tasks import broad_text, nli_sets
+from tools.tasks.spellings import SPELLINGS
+from tools.tasks.templates import from_templates, pair
 
 FILE = "plain.toml"
 SEED = 1
@@ -76,7 +77,7 @@ def _run(documents: Sequence[Sequence[str]], length: int, rng: random.Random) ->
 
 def _labelled(data: Path) -> list[Example]:
     """Labelled pairs of SNLI's, MultiNLI's and New Protocols' train splits, a third each."""
-    readers = (nli.SNLI_TRAIN, nli.MNLI_TRAIN, nli.NEW_PROTOCOLS_TRAIN)
+    readers = (nli.SNLI_TRAIN, nli.MNLI_TRAIN, nli_sets.NEW_PROTOCOLS_TRAIN)
     return [
         one
         for source in readers
@@ -99,7 +100,7 @@ def _train(data: Path) -> list[Example]:
 
 TRAIN = Source(
     "plain",
-    f"Apache-2.0; {nli.SNLI_LICENCE}; {nli.MNLI_LICENCE}; {nli.WIKIPEDIA}; {broad_text.PAIR_LICENCE}",
+    f"Apache-2.0; {nli.SNLI_LICENCE}; {nli.MNLI_LICENCE}; {nli_sets.WIKIPEDIA}; {broad_text.PAIR_LICENCE}",
     "40,000 pairs of templates; 75,000 pairs in another spelling, 20,000 with a longer premise; 12,000 passages",
     _train,
 )

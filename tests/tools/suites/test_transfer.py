@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from heedful.text.arrays import Floats
-from heedful.training import transfer
+from tools.suites import transfer
 
 WORDS = ("good", "bad", "film", "who", "where", "how")
 FOLDED = ("cr", "mpqa", "subj")

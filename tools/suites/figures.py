@@ -1,54 +1,24 @@
 """The suite: all scores of one model over its kind's tasks, and how well its probabilities are calibrated."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
-import numpy as np
 from scipy.special import softmax
-from sklearn.metrics import roc_auc_score
 
 from heedful.training.calibration import Numbers, calibration_error
 from heedful.training.data import labels
-from heedful.training.metrics import spearman
-from heedful.training.tasks import (
-    contrast,
-    cr,
-    identity,
-    imdb,
-    mnli,
-    negation,
-    nli,
-    plain_pairs,
-    sick,
-    sst,
-    stsb,
-    yelp,
-)
+from heedful.training.similarity import Embed, Figure, Split, sample, similarities
+from heedful.training.tasks import cr, imdb, mnli, nli, sick, sst, yelp
 from heedful.training.tasks.base import Example, Reader
-from heedful.training.tasks.spellings import SPELLINGS
-from heedful.training.transfer import Embed, accuracies, pair_cosines
+from tools.suites.transfer import accuracies
+from tools.tasks import contrast, identity, negation, nli_sets, plain_pairs
+from tools.tasks.spellings import SPELLINGS
 
-Split = Literal["dev", "test"]
 Logits = Callable[[Sequence[Example]], Numbers]
 """Examples (N,) -> the served logits (N, C), by the labels that the examples count."""
-SEED = 1
-RELATED, UNRELATED = 4.0, 1.0
-"""STS-B pairs of at least the first score should have a larger cosine than pairs of at most the second."""
-
 WORDS = "mean of its word vectors: "
 """Before the sets of the figures that a bundle's words alone reach."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A score of a model on a set of examples."""
-
-    dataset: str
-    metric: str
-    value: float
-    rows: int | None  # None where the set is read in folds or is another task's
 
 
 def _together(*readers: Reader) -> Reader:
@@ -63,7 +33,7 @@ NLI: Mapping[Split, Mapping[str, Reader]] = {
         "negation": negation.DEV.read,
         "identity": identity.DEV.read,
         "SICK train+dev": _together(sick.ENTAILMENT["train"].read, sick.ENTAILMENT["dev"].read),
-        "New Protocols": nli.NEW_PROTOCOLS_DEV.read,
+        "New Protocols": nli_sets.NEW_PROTOCOLS_DEV.read,
         "roles": plain_pairs.ROLES.read,
         "forms": plain_pairs.FORMS.read,
         "paragraphs": plain_pairs.PARAGRAPHS.read,
@@ -100,14 +70,6 @@ POLARITY: Mapping[Split, Mapping[str, Reader]] = {
     "test": {"Yelp without three stars": _polar(_YELP.test.read)},
 }
 """Sets of negative (0) and positive texts (1). No shipped model has learned from CR or Yelp."""
-
-
-def sample(examples: Sequence[Example], rows: int | None) -> list[Example]:
-    """At most `rows` of the examples, drawn with a fixed seed."""
-    if rows is None or len(examples) <= rows:
-        return list(examples)
-    chosen = np.random.default_rng(SEED).choice(len(examples), rows, replace=False)
-    return [examples[i] for i in sorted(chosen)]
 
 
 def labelled(
@@ -182,23 +144,7 @@ def embedded(embed: Embed, data: Path, split: Split, rows: int | None = None) ->
 
     `rows` limits the similarity pairs, and leaves out the transfer tasks. Raises DataMissing.
     """
-    similar = sample((stsb.DEV if split == "dev" else stsb.TEST).read(data), rows)
-    cosines, gold = pair_cosines(embed, similar), labels(similar)
-    yield Figure("STS-B", "spearman", spearman(cosines, gold), len(similar))
-    clear = (gold >= RELATED) | (gold <= UNRELATED)
-    area = float(roc_auc_score(gold[clear] >= RELATED, cosines[clear]))
-    yield Figure("STS-B related above unrelated", "AUC", area, int(clear.sum()))
-    places = np.random.default_rng(SEED).permutation(len(similar))
-    others = [  # not of neighbouring rows, which are of one source
-        Example((similar[i].texts[0], similar[j].texts[1]), 0)
-        for i, j in zip(places, np.roll(places, 1), strict=True)
-    ]
-    unrelated = float(pair_cosines(embed, others).mean())
-    yield Figure("STS-B random pairs", "mean cosine", unrelated, len(others))
-    parts = ("train", "dev") if split == "dev" else ("test",)
-    related = sample(_together(*(sick.RELATEDNESS[part].read for part in parts))(data), rows)
-    value = spearman(pair_cosines(embed, related), labels(related))
-    yield Figure(f"SICK {'+'.join(parts)}", "spearman", value, len(related))
+    yield from similarities(embed, data, split, rows)
     if rows is None:
         for name, accuracy in accuracies(embed, data, split).items():
             yield Figure(f"{name}, frozen", "accuracy", accuracy, None)

@@ -6,8 +6,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-from heedful.training.tasks import embed, imdb, nli, sst
+from heedful.training.tasks import imdb, nli, sst
 from heedful.training.tasks.base import Example, Reader, Source, Task
+from tools.tasks import embed
 
 LABELS = ("negative", "neutral", "positive")
 

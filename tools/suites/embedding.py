@@ -9,13 +9,12 @@ from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, v_measure_score
 
-from heedful.training import search
 from heedful.training.data import labels
 from heedful.training.data_folder import find, records
-from heedful.training.metrics import spearman
-from heedful.training.suite import Figure
+from heedful.training.metrics import ndcg, spearman
+from heedful.training.similarity import Embed, Figure, pair_cosines, unit_vectors
 from heedful.training.tasks import stsb
-from heedful.training.transfer import Embed, pair_cosines, unit_vectors
+from tools.suites import search
 
 KINDS = ("search", "similarity", "pairs", "reranking", "classification", "clustering")
 CLASSIFIED = {"clinc150": "dev", "massive_en": "test"}
@@ -56,7 +55,7 @@ def aligned_figures(queries: Embed, documents: Embed, data: Path) -> Iterator[Fi
 def bm25_figures(data: Path) -> Iterator[Figure]:
     """The scores of BM25, which only searches. Raises DataMissing."""
     for one in search.collections(data):
-        found = search.ndcg(search.bm25(one.queries, one.documents), one.gains)
+        found = ndcg(search.bm25(one.queries, one.documents), one.gains)
         yield _figure("search", one.name, found)
 
 

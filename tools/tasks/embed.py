@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from heedful.training.tasks import broad_text, held_out, imdb, nli, sst, stsb, trec
+from heedful.training.tasks import imdb, nli, sst, stsb, trec
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
+from tools.tasks import broad_text, held_out, nli_sets
 
 MAX_WORDS = 40
 """Longer sentences, in words between white space, are left out."""
@@ -68,8 +69,8 @@ SENTENCES: tuple[tuple[Source, slice, str, int | None], ...] = (
     (nli.SNLI_TRAIN, SECOND, "hypotheses", 15_000),
     (nli.MNLI_TRAIN, BOTH, "sentences", 40_000),
     (nli.COUNTERFACTUAL, BOTH, "sentences", None),
-    (nli.WIDE[0], BOTH, "sentences", 25_000),
-    (nli.WIDE[1], BOTH, "sentences", 10_000),
+    (nli_sets.WIDE[0], BOTH, "sentences", 25_000),
+    (nli_sets.WIDE[1], BOTH, "sentences", 10_000),
     (imdb.TASKS[0].train[0], BOTH, "sentences", 25_000),
     (sst.WHOLE_TRAIN, BOTH, "sentences", None),
     (trec.TASKS[0].train[0], BOTH, "questions", None),

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from heedful.training.errors import DataMissing
-from heedful.training.tasks import broad_text, held_out
-from tests.training.test_search import write
+from tests.tools.suites.test_search import write
+from tools.tasks import broad_text, held_out
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
-from heedful.training.tasks import contrast
 from heedful.training.tasks.base import Example, Source, Task
 from heedful.training.tasks.nli import SNLI_TEST, SNLI_TRAIN
-from heedful.training.tasks.templates import from_templates, pair
+from tools.tasks import contrast
+from tools.tasks.templates import from_templates, pair
 
 FILE = "negation.toml"
 SEED = 1

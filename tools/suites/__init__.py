@@ -1,0 +1,1 @@
+"""The sets that `python -m tools suite` and `transfer` score models on."""
