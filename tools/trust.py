@@ -1,4 +1,4 @@
-"""trust: what a bundle's pictures are worth, into its card."""
+"""trust: what bundles' pictures are worth, into the cards of their copies."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,9 +9,10 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from heedful.cli.errors import CommandError
 from heedful.cli.local_model import LocalModel, open_folder
 from heedful.cli.options import DATA, BundleParser, Bundles, Data, parser_for
-from heedful.export.bundle_writer import rewrite
+from heedful.export.bundle_writer import write
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import Card, ControlCard, TrustCard
 from heedful.runtime.errors import BadInput
@@ -28,6 +29,9 @@ from tools.trust_page import write_page
 
 def command(
     bundles: Bundles,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for a copy of each bundle with the figures.")
+    ] = None,
     data: Data = DATA,
     parser: BundleParser = None,
     page: Annotated[
@@ -40,29 +44,33 @@ def command(
         int, typer.Option(min=1, help="Sentences of dev for integrated gradients.")
     ] = 200,
 ) -> None:
-    """Measure what bundles' attention is worth: controls, curves and integrated gradients, into their cards."""
+    """Measure what bundles' attention is worth: controls, curves, integrated gradients; copies' cards hold them."""
     if page:
         write_page(page, [read(folder).card for folder in bundles])
         return
+    if out is None:
+        raise CommandError(
+            "name a folder for the measured copies with --out, or a page with --page"
+        )
     console = Console()
     for folder in bundles:
         card = measure(
-            *(folder, parser_for(folder, parser)),
+            *(folder, out / folder.name, parser_for(folder, parser)),
             data=data,
             rows=rows,
             curves=curves,
             gradients=gradients,
         )
         assert card.trust is not None
-        console.print(f"{folder}: version {card.version}")
+        console.print(f"{out / folder.name}: version {card.version}")
         for control in card.trust.controls:
             console.print(f"  {control.name:24} {control.value:.4f}")
 
 
 def measure(
-    folder: Path, parser: str, *, data: Path, rows: int, curves: int, gradients: int
+    folder: Path, out: Path, parser: str, *, data: Path, rows: int, curves: int, gradients: int
 ) -> Card:
-    """Measure the bundle and write the figures into its card, in place.
+    """Measure the bundle in `folder` and write the bundle `out`, whose card holds the figures too.
 
     Raises ParserError, BundleError, ConfigError, DataMissing, ExportError.
     """
@@ -89,7 +97,7 @@ def measure(
                 raise
             measured = None
     trust = trust.model_copy(update={"gradients": measured})
-    return rewrite(folder, bundle.card.fields() | {"trust": trust}, bundle.files)
+    return write(out, bundle.card.fields() | {"trust": trust}, bundle.files)
 
 
 def _curves(model: LocalModel, task: Task, examples: Sequence[Example]) -> dict[str, float | None]:

@@ -34,7 +34,9 @@ def test_a_bundle_is_measured_and_its_card_says_so(
     folder = tmp_path / "ms-san-toy"
     export_bundle(replace(trained("relatedness"), task="stsb", parser=parser), folder)
     name = str(pipeline.folder)
-    card = trust.measure(folder, name, data=stsb, rows=30, curves=5, gradients=6)
+    before = read(folder).card
+    out = tmp_path / "measured" / "ms-san-toy"
+    card = trust.measure(folder, out, name, data=stsb, rows=30, curves=5, gradients=6)
     found = card.trust
     assert found is not None
     assert tuple(one.name for one in found.controls) == CONTROLS
@@ -49,11 +51,12 @@ def test_a_bundle_is_measured_and_its_card_says_so(
     assert gradients is not None
     assert gradients.sentences <= 6
     assert 0 <= gradients.median <= gradients.p95
-    assert read(folder).card == card
+    assert read(out).card == card
+    assert read(folder).card == before
 
     page = tmp_path / "trust.md"
     page.write_text(f"before\n{BEGIN}\nSTALE\n{END}\nafter\n")
-    write_page(page, [card, read(folder).card.model_copy(update={"trust": None, "name": "other"})])
+    write_page(page, [card, before.model_copy(update={"trust": None, "name": "other"})])
     text = page.read_text()
     assert text.startswith(f"before\n{BEGIN}\n")
     assert text.endswith(f"{END}\nafter\n")
