@@ -114,9 +114,10 @@ class Parser:
         """Gives each text's tree."""
         if isinstance(parser, ArcParser):
             self.trees = parser
-            _only(ATTRIBUTES, nlp.vocab)
         elif nlp.pipe_names:
             self.trees = PipelineTrees(nlp, self.tokenizer)
+        if parser is self.trees:  # without another pipe, which may read more
+            _only(ATTRIBUTES, nlp.vocab)
         self.name = name
         self.fingerprint = fingerprint
 
@@ -148,7 +149,7 @@ class Parser:
 
     def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
         """One Parse per job, in order. A text without a token gives an empty one."""
-        texts = [self.tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
+        texts = self.tokenizer.tokenize_all([(job.text, job.max_tokens) for job in jobs])
         wanted = self.wanted_trees(jobs, texts)
         trees = iter(run_in_batches(self.trees, wanted) if self.trees else ())
         return parses_of(jobs, texts, trees)

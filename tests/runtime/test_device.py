@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from benchmarks.driver import built
 from benchmarks.processes import bundles
 from heedful.runtime.device import resolve
 from heedful.runtime.errors import ProviderError
@@ -18,28 +19,11 @@ from tests.shipped import BUNDLES
 
 pytestmark = pytest.mark.skipif(resolve("auto") == "cuda", reason="says what happens without a GPU")
 
-DRIVER = """
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-int cuInit(unsigned flags) {
-  FILE *calls = fopen(getenv("CUDA_CALLS"), "a");
-  fprintf(calls, "%d\\n", getpid());
-  fclose(calls);
-  return 0;
-}
-int cuDeviceGetCount(int *count) { *count = 1; return 0; }
-"""
-"""NVIDIA's driver, as far as a program may ask whether there is a device. It notes who has called it."""
-
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment in which it is found."""
-    folder = tmp_path_factory.mktemp("driver")
-    command = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(folder / "libcuda.so.1")]
-    subprocess.run(command, input=DRIVER, text=True, check=True)
-    return {"LD_LIBRARY_PATH": str(folder), "CUDA_CALLS": str(folder / "calls")}
+    return built(tmp_path_factory.mktemp("driver"))
 
 
 @pytest.fixture

@@ -86,10 +86,10 @@ def test_company_changes_no_score(nlp: Language, company: list[str]) -> None:
     docs = [doc for text in company if len(doc := nlp.make_doc(text))]
     if not docs:
         return
-    together = parser._graph.run(None, parser._feeds([Tokens.of([Chunk.of(doc)]) for doc in docs]))
+    together = parser._graph.run(None, parser._feeds([Tokens.of(Chunk.each(doc)) for doc in docs]))
     for row, doc in enumerate(docs):
         n = len(doc)
-        alone = parser._graph.run(None, parser._feeds([Tokens.of([Chunk.of(doc)])]))
+        alone = parser._graph.run(None, parser._feeds([Tokens.of(Chunk.each(doc))]))
         np.testing.assert_allclose(together[2][row, :n, : n + 1], alone[2][0], atol=1e-5, rtol=1e-5)
         for part in (3, 4):
             np.testing.assert_allclose(together[part][row, :n], alone[part][0], atol=1e-5)
@@ -114,7 +114,7 @@ def test_a_cycle_is_broken_into_the_best_tree(nlp: Language) -> None:
     for n in range(2, 12):
         doc = nlp.make_doc(" ".join(SENTENCE.split()[:n]))
         heads, relations, scores, dependents, governors = parser._graph.run(
-            None, parser._feeds([Tokens.of([Chunk.of(doc)])])
+            None, parser._feeds([Tokens.of(Chunk.each(doc))])
         )
         best = best_heads(scores, np.array([len(doc)]))[0]
         parsed = nlp(doc.text)
@@ -181,7 +181,7 @@ def test_memory_does_not_grow_with_the_words(folder: Path, monkeypatch: pytest.M
 
 def test_a_text_of_more_words_than_the_table_holds(nlp: Language) -> None:
     vectors = component(nlp)._words._vectors
-    text = Tokens.of([Chunk.of(nlp.make_doc(" ".join(f"word{i} again" for i in range(30))))])
+    text = Tokens.of(Chunk.each(nlp.make_doc(" ".join(f"word{i} again" for i in range(30)))))
     large, small = SeenWords(vectors), SeenWords(vectors, limit=4)
     expected, places = large([text])
     for _ in range(2):
@@ -194,7 +194,7 @@ def test_a_text_of_more_words_than_the_table_holds(nlp: Language) -> None:
 def test_a_word_is_its_form_and_its_norm(nlp: Language) -> None:
     """The "ca" of "can't" has the norm of "can"."""
     seen = SeenWords(component(nlp)._words._vectors)
-    rows, places = seen([Tokens.of([Chunk.of(nlp.make_doc("ca can't ca"))])])
+    rows, places = seen([Tokens.of(Chunk.each(nlp.make_doc("ca can't ca")))])
     assert len(seen) == 3
     assert places[0] == places[3] != places[1]
     assert (rows[places[0]] != rows[places[1]]).any()

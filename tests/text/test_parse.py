@@ -74,6 +74,18 @@ def test_a_text_is_tokenized_as_spacy_does_it_whole(parser: Parser, text: str) -
     assert [*read(parser, blank, tree=False).tokens] == expected
 
 
+def test_texts_read_together_are_read_as_each_alone() -> None:
+    """Their new words are split by one call of spaCy's tokenizer, and words of letters without a search for affixes."""
+    together, alone = (Parser.of_words().tokenizer for _ in range(2))
+    alone.rules.token_match = None  # type: ignore[attr-defined]  # spaCy's
+    rng = random.Random(1)
+    for _ in range(40):
+        some = [" ".join(rng.choices([*ENGLISH, *FOREIGN, "dont", "o", ".", "O", "Ph.D."], k=9))]
+        some += [text.title() for text in some]
+        found = together.tokenize_all([(text, 12) for text in some])
+        assert found == [alone.tokenize(text, 12) for text in some]
+
+
 def test_spacys_parser_gets_what_spacys_tokenizer_gives(parser: Parser) -> None:
     text = "Two kids can't wash their hands: they're cold. I'm not, U.S. rules!!"
     tokens = parser.tokenizer.tokenize(text, EVERYTHING)
