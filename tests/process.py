@@ -31,6 +31,13 @@ def wait_for(ask: Callable[[], T | None], what: str) -> T:
     raise AssertionError(f"waited in vain for {what}")
 
 
+def without_torch(folder: Path) -> Path:
+    """`folder`, for PYTHONPATH: with it there is no torch, as in the serving environment; spaCy would import it."""
+    folder.mkdir(exist_ok=True)
+    (folder / "torch.py").write_text("raise ImportError('the serving environment has none')\n")
+    return folder
+
+
 HOLDING = {
     "HEEDFUL_THREADS": "1",  # models run there, not on the event loop
     "PYTHONPATH": os.pathsep.join(
@@ -41,7 +48,7 @@ HOLDING = {
 
 
 class Process:
-    """`heedful serve` with these flags, started in `cwd`."""
+    """`heedful serve` with these flags, started in `cwd`, without torch: the import takes half of a start."""
 
     def __init__(
         self,
@@ -54,11 +61,18 @@ class Process:
         self._log = log
         self._held = log.with_name(f"{log.name}.held")
         arguments = [part for flag, value in flags.items() for part in (f"--{flag}", value)]
+        path = [str(without_torch(log.with_name("no_torch")))]
+        path += filter(None, [env.get("PYTHONPATH", os.getenv("PYTHONPATH"))])
         with log.open("wb") as stderr:
             self.popen = subprocess.Popen(
                 [*command, "serve", *arguments],
                 cwd=cwd,
-                env={**os.environ, "HELD": str(self._held), **env},
+                env={
+                    **os.environ,
+                    "HELD": str(self._held),
+                    **env,
+                    "PYTHONPATH": os.pathsep.join(path),
+                },
                 stderr=stderr,
             )
 

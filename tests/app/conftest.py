@@ -41,7 +41,9 @@ def _no_settings_from_outside() -> None:
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("served") / "bundles"
     folder.mkdir()
-    build_bundle(folder, build_models(folder), name="tiny-related", kind="relatedness")
+    build_bundle(
+        folder, build_models(folder), name="tiny-related", kind="relatedness", explain=True
+    )
     return folder
 
 

@@ -282,7 +282,7 @@ def pipelined(service: Process, requests: list[str], end: str = "\r\n") -> list[
 
 
 def test_a_reset_between_pipelined_answers_is_no_fault_of_the_service(service: Process) -> None:
-    for _ in range(60):
+    for _ in range(20):
         reset_after_the_first_answer(service, (HEAD + b"\r\n" + BLANK) * 40)
     assert healthy(service)
     assert "Traceback" not in service.log

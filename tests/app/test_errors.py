@@ -103,24 +103,6 @@ async def test_the_key_opens_and_probes_need_none(serve: Serve, header: str) -> 
         assert answer.status_code == 200
 
 
-async def test_404_an_unknown_model_names_the_known(client: httpx.AsyncClient) -> None:
-    for path, body in (
-        ("/embed", {"inputs": "a"}),
-        ("/classify", {"inputs": "a"}),
-        ("/tokenize", {"inputs": "a"}),
-        ("/nli", {"premise": "a", "hypothesis": "b"}),
-    ):
-        answer = await client.post(path, json={**body, "model": "bert"})
-        message = check(answer, 404, "model_not_found", "model")["message"]
-        assert "bert" in message
-        assert "tiny-sst2" in message
-
-
-async def test_a_model_name_that_utf8_cannot_hold(client: httpx.AsyncClient) -> None:
-    body = b'{"inputs": "a", "model": "\\ud800"}'
-    check(await client.post("/embed", content=body, headers=JSON), 404, "model_not_found", "model")
-
-
 @pytest.mark.parametrize(
     "path", ["/nowhere", "/nowhere/", "/embed/x", "/models/tiny-nli", "/%00", "/v1/files"]
 )
@@ -169,81 +151,6 @@ async def test_a_body_of_just_the_limit_is_read(idle: httpx.AsyncClient) -> None
     body = b'{"inputs": 1}'.ljust(1000)
     check(await idle.post("/embed", content=body, headers=JSON), 422, "invalid_type", "inputs")
     check(await idle.post("/embed", content=body + b" ", headers=JSON), 413, "body_too_large")
-
-
-async def test_413_too_many_inputs(client: httpx.AsyncClient) -> None:
-    for path in ("/embed", "/classify", "/tokenize"):
-        answer = await client.post(path, json={"inputs": ["a"] * 65})
-        assert "64" in check(answer, 413, "too_many_inputs", "inputs")["message"]
-    pairs = [{"premise": "a", "hypothesis": "b"}] * 65
-    check(await client.post("/nli", json={"pairs": pairs}), 413, "too_many_inputs", "pairs")
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "message"),
-    [
-        ("/embed", [], "the body: must be an object with inputs"),
-        (  # it said that it is not a field of this route
-            "/nli",
-            {"premise": "a", "hypothesis": "b", "pairs": []},
-            "premise: does not belong here; GET /docs lists the fields",
-        ),
-        ("/explain", "a", "the body: must be an object with inputs"),
-        (
-            "/nli",
-            {"pairs": [["a", "b"]]},
-            "pairs[0]: must be an object with premise, hypothesis",
-        ),
-        (
-            "/similarity",
-            {"inputs": []},
-            "inputs: must be an object with source_sentence, sentences",
-        ),
-        ("/explain", {"inputs": "a", "priors": []}, "priors: must be an object"),
-        ("/classify", {"inputs": "a", "options": []}, "options: must be an object"),
-        ("/nli", {"pairs": "a"}, "pairs: must be a list"),
-        ("/embed", {"inputs": "a", "model": 3}, "model: must be a string"),
-        ("/embed", {"inputs": "a", "truncate": 1}, "truncate: must be true or false"),
-        ("/embed", {"inputs": "a", "dimensions": 1.5}, "dimensions: must be an integer"),
-        (
-            "/explain",
-            {"inputs": "a", "priors": {"alpha": "1"}},
-            "priors.alpha: must be a number",
-        ),
-        ("/embed", {"inputs": {"conllu": ""}}, "inputs.conllu: must not be empty"),
-        (
-            "/embed",
-            {"inputs": {"displacy": {"words": [], "arcs": []}}},
-            "inputs.displacy.words: must not be empty",
-        ),
-        (
-            "/embed",
-            {"inputs": {"displacy": {"words": [{"text": "a"}] * 10_001, "arcs": []}}},
-            "inputs.displacy.words: must have at most 10000 items",
-        ),
-    ],
-)
-async def test_422_in_words_of_json(
-    client: httpx.AsyncClient, path: str, body: object, message: str
-) -> None:
-    answer = await client.post(path, json=body)
-    assert (answer.status_code, answer.json()["error"]["message"]) == (422, message)
-
-
-async def test_422_dimensions_beyond_the_models(client: httpx.AsyncClient) -> None:
-    for normalize in (True, False):
-        body = {"inputs": "a", "dimensions": 9, "normalize": normalize}
-        error = check(await client.post("/embed", json=body), 422, "invalid_value", "dimensions")
-        assert "8" in error["message"]
-
-
-async def test_422_a_model_of_another_task(client: httpx.AsyncClient) -> None:
-    answer = await client.post("/classify", json={"inputs": "a", "model": "tiny-nli"})
-    check(answer, 422, "wrong_task", "model")
-    answer = await client.post(
-        "/nli", json={"premise": "a", "hypothesis": "b", "model": "tiny-sst2"}
-    )
-    check(answer, 422, "wrong_task", "model")
 
 
 async def test_503_before_the_models_are_loaded(idle: httpx.AsyncClient) -> None:

@@ -86,27 +86,3 @@ async def test_the_event_loop_runs_while_a_large_body_is_read(
             ticks += 1
         assert b'"not_ready"' in (await asked).content  # it was valid, but nothing is loaded
     assert ticks > 8  # 2 or 3 where the loop waits for the reader
-
-
-@pytest.mark.anyio
-async def test_a_tree_has_a_bounded_number_of_words(serve: Serve) -> None:
-    tree = {"displacy": {"words": [WORD] * 10_001, "arcs": []}}
-    async with serve(start=False) as client:
-        answer = await client.post("/embed", json={"inputs": tree, "truncate": True})
-        message = check(answer, 422, "invalid_value", "inputs.displacy.words")["message"]
-        assert "10000" in message
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("path", ["/explain", "/embed"])
-async def test_a_relation_that_cannot_be_written(client: httpx.AsyncClient, path: str) -> None:
-    arc = {"start": 0, "end": 1, "label": "\ud800", "dir": "left"}
-    tree = {"displacy": {"words": [WORD, {"text": "b"}], "arcs": [arc]}}
-    body = json.dumps({"inputs": tree}).encode()
-    answer = await client.post(path, content=body, headers=JSON)
-    message = check(answer, 422, "invalid_input", "inputs.displacy")["message"]
-    assert "surrogate" in message
-    arc["label"] = "a\tb"
-    answer = await client.post(path, json={"inputs": tree})
-    message = check(answer, 422, "invalid_input", "inputs.displacy")["message"]
-    assert "arcs[0].label holds white space" in message

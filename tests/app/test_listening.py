@@ -26,15 +26,12 @@ def ended(process: Process, pid: int) -> bool | None:
     return pid not in process.children() or None
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
-def test_a_file_is_one_socket_for_all_processes(
-    start: Start, tmp_path: Path, processes: str
-) -> None:
+def test_a_file_is_one_socket_for_all_processes(start: Start, tmp_path: Path) -> None:
     file = tmp_path / "socket"
     left = socket.socket(socket.AF_UNIX)
     left.bind(str(file))
     left.close()  # as a service that was killed leaves it
-    process = start(host=f"unix:{file}", processes=processes)
+    process = start(host=f"unix:{file}", processes="2")
 
     def answers() -> bool | None:
         assert not process.ended(), process.log

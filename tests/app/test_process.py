@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -123,42 +124,58 @@ def test_sigterm_before_it_listens_exits_0(start: Start) -> None:
     assert "listening" not in process.log
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
-def test_an_ipv6_address_is_logged(start: Start, processes: str) -> None:
-    process = start(host="::1", processes=processes)
+def test_an_ipv6_address_is_logged(start: Start) -> None:
+    process = start(host="::1", processes="2")
     assert process.url().startswith("http://[::1]:")
     assert httpx.get(process.ready() + "/health", timeout=PATIENCE).json() == {"status": "ok"}
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
-def test_a_broken_bundle_is_one_line(
-    start: Start, models: Path, tmp_path: Path, processes: str
-) -> None:
-    broken = tmp_path / "bundles"
-    subprocess.run(["cp", "-r", models, broken], check=True)
-    (broken / "tiny-nli" / "head.onnx").write_bytes(b"no graph")
-    process = start(models=str(broken), processes=processes)
-    assert process.exit_status() == 1
-    [line] = [line for line in process.log.splitlines() if line.startswith("heedful: ")]
-    assert "tiny-nli: head.onnx: " in line
-    assert "Traceback" not in process.log
+STARTS = {
+    "thread": ("2", "the system starts no more threads"),
+    "thread of one": ("1", "the system starts no more threads"),
+    "bundle": ("2", "tiny-nli: head.onnx: "),
+    "alias": ("2", "there is no model nothing"),
+    "certificate": ("1", "HEEDFUL_TLS_CERT"),
+    "port": ("2", "cannot listen on 127.0.0.1:PORT: Address already in use"),
+}
+"""What is wrong -> how many processes, and what is said."""
+NO_THREADS = """
+import threading
+def start(thread):
+    raise RuntimeError("can't start new thread")
+threading.Thread.start = start
+"""
+"""As below `ulimit -u`, which does not bind root, as whom tests may run."""
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
-def test_where_no_thread_starts_one_line_says_so(
-    start: Start, tmp_path: Path, processes: str
+@pytest.mark.parametrize("wrong", STARTS)
+def test_what_cannot_start_is_one_line(
+    start: Start, models: Path, tmp_path: Path, wrong: str
 ) -> None:
-    """As below `ulimit -u`, which does not bind root, as whom tests may run."""
-    (tmp_path / "sitecustomize.py").write_text(
-        "import threading\n"
-        "def start(thread):\n"
-        '    raise RuntimeError("can\'t start new thread")\n'
-        "threading.Thread.start = start\n"
-    )
-    process = start({"PYTHONPATH": str(tmp_path)}, processes=processes)
-    assert process.exit_status() == 1
+    processes, said = STARTS[wrong]
+    flags, env = {"processes": processes}, {}
+    with socket.create_server(
+        ("127.0.0.1", 0), reuse_port=True
+    ) as taken:  # as another service has it
+        port = str(taken.getsockname()[1])
+        if wrong.startswith("thread"):
+            (tmp_path / "sitecustomize.py").write_text(NO_THREADS)
+            env = {"PYTHONPATH": str(tmp_path)}
+        elif wrong == "bundle":
+            broken = shutil.copytree(models, tmp_path / "bundles")
+            (broken / "tiny-nli" / "head.onnx").write_bytes(b"no graph")
+            flags["models"] = str(broken)
+        elif wrong == "alias":
+            flags["aliases"] = "other=nothing"
+        elif wrong == "certificate":
+            (tmp_path / "cert.pem").write_text("none")
+            flags["tls_cert"] = str(tmp_path / "cert.pem")
+        else:
+            flags["port"] = port
+        process = start(env, **flags)
+        assert process.exit_status() == 1
     [line] = [line for line in process.log.splitlines() if line.startswith("heedful: ")]
-    assert "the system starts no more threads" in line
+    assert said.replace("PORT", port) in line
     assert "Traceback" not in process.log
 
 
@@ -186,11 +203,10 @@ def test_at_level_warning_neither_requests_nor_the_start_have_a_line(start: Star
     assert "WARNING heedful.server no golden vectors" in line
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
-def test_a_log_that_nobody_reads_stops_nothing(models: Path, processes: str) -> None:
+def test_a_log_that_nobody_reads_stops_nothing(models: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    flags = [f"--models={models}", f"--processes={processes}", "--threads=1", f"--port={port}"]
+    flags = [f"--models={models}", "--processes=2", "--threads=1", f"--port={port}"]
     flags += ["--log-level=debug", "--shutdown-timeout=1"]  # probes have lines then
     command = [sys.executable, "-m", "heedful", "serve", *flags]
     with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT) as popen:
@@ -212,7 +228,7 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     start: Start, tmp_path: Path, healthcheck: list[str]
 ) -> None:
     prometheus, promtool = tool("prometheus"), tool("promtool")
-    process = start(log_format="json")
+    process = start()
     url = process.ready()
     port = url.rpartition(":")[2]
     env = {
@@ -221,12 +237,9 @@ def test_prometheus_scrapes_and_the_health_check_passes(
         "http_proxy": "http://127.0.0.1:9",
     }  # where nothing listens
     assert subprocess.run(healthcheck, env=env, timeout=PATIENCE, check=False).returncode == 0
-    for sent in ("the-first", "the-second"):
-        body = {"inputs": "a secret text"}
-        answer = httpx.post(url + "/classify", json=body, headers={"X-Request-Id": sent})
-        assert answer.status_code == 200
-    httpx.post(url + "/classify", json={"inputs": ""})
-    httpx.get(url + "/a-secret-path")
+    for _ in range(2):
+        assert httpx.post(url + "/classify", json={"inputs": "kids"}).status_code == 200
+    httpx.get(url + "/nowhere")
     page = httpx.get(url + "/metrics").content
     linted = subprocess.run(
         [promtool, "check", "metrics"],
@@ -282,11 +295,3 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     assert process.exit_status() == 0
     down = subprocess.run(healthcheck, env=env, capture_output=True, timeout=PATIENCE, check=False)
     assert down.returncode != 0
-    lines = [json.loads(line) for line in process.log.splitlines()]  # uvicorn's among them
-    assert {line["logger"] for line in lines} >= {"uvicorn.error", "heedful.access"}
-    [line] = [line for line in lines if line.get("request_id") == "the-second"]
-    assert (line["message"], line["method"], line["route"]) == ("request", "POST", "/classify")
-    assert (line["status"], line["inputs"]) == (200, 1)
-    assert line["model"] == "tiny-sst2"
-    assert line["duration_ms"] > 0
-    assert "secret" not in process.log

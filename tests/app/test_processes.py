@@ -137,12 +137,6 @@ def counted(page: str, name: str) -> float:
     return sum(map(float, found))
 
 
-def processor_time(client: httpx.Client) -> float:
-    """Seconds of all serving processes, dead ones among them."""
-    [seconds] = re.findall(r"^process_cpu_seconds_total (\S+)$", client.get("/metrics").text, re.M)
-    return float(seconds)
-
-
 def test_connections_are_divided_and_one_page_counts_them_all(
     several: Callable[..., Process], clients: Callable[[str, int], list[httpx.Client]]
 ) -> None:
@@ -263,7 +257,7 @@ def test_an_answer_that_was_half_sent_is_cut_off(several: Callable[..., Process]
     process = several(max_queue="8192", max_batch_inputs="8192")
     host, _, port = process.ready().removeprefix("http://").rpartition(":")
     body = json.dumps(
-        {"inputs": ["the kids " * 8] * 8192, "model": "tiny-nli", "truncate": True}
+        {"inputs": ["the kids " * 8] * 4096, "model": "tiny-nli", "truncate": True}
     ).encode()
     head = f"POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
     with socket.socket() as connection:
@@ -281,32 +275,6 @@ def test_an_answer_that_was_half_sent_is_cut_off(several: Callable[..., Process]
     assert start.startswith(b"HTTP/1.1 200 OK")
     [length] = re.findall(rb"content-length: (\d+)", start, re.I)
     assert 0 < len(sent) < int(length)
-
-
-def test_one_that_is_killed_is_replaced_and_the_others_go_on(
-    several: Callable[..., Process], clients: Callable[[str, int], list[httpx.Client]]
-) -> None:
-    process = several()
-    url = both_ready(process)
-    asking = clients(url, 2)
-    assert all(client.post("/embed", json=BODY).status_code == 200 for client in asking)
-    used = processor_time(asking[0])
-    killed, other = process.servers()
-    os.kill(killed, signal.SIGKILL)
-    wait_for(lambda: "has ended with status -9" in process.log or None, "its end")
-    assert processor_time(asking[0]) >= used  # a counter never falls
-    for client in asking:  # a new connection where it was closed
-        assert client.post("/embed", json=BODY).status_code == 200
-    for _ in range(4):  # new connections go to the one that is left
-        assert httpx.post(url + "/embed", json=BODY, timeout=PATIENCE).status_code == 200
-    wait_for(lambda: httpx.get(url + "/ready").is_success or None, "two of them")
-    assert other in process.servers()
-    assert len(process.servers()) == 2
-    page = httpx.get(url + "/metrics").text
-    # With the killed one's.
-    assert counted(page, r'requests_total\{[^}]*route="/embed",status="200"\}') >= 6
-    process.popen.send_signal(signal.SIGTERM)
-    assert process.exit_status() == 0
 
 
 def test_a_long_request_is_answered_after_sigterm(several: Callable[..., Process]) -> None:
@@ -351,17 +319,6 @@ def test_after_a_reload_one_that_is_replaced_reads_the_folder_and_serves_the_mod
     wait_for(lambda: said in two.log or None, "the line of the reload")
 
 
-def test_sigterm_ends_them_all_with_0(several: Callable[..., Process]) -> None:
-    process = several(log_format="json")
-    url = process.ready()
-    assert httpx.post(url + "/embed", json=BODY, timeout=PATIENCE).status_code == 200
-    children = process.children()
-    process.popen.send_signal(signal.SIGTERM)
-    assert process.exit_status() == 0
-    wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in children) or None, "all")
-    assert all(json.loads(line) for line in process.log.splitlines())
-
-
 def test_a_pause_of_all_is_no_hang(several: Callable[..., Process]) -> None:
     """As by `docker pause`."""
     process = several(hang_timeout="2")
@@ -376,27 +333,6 @@ def test_a_pause_of_all_is_no_hang(several: Callable[..., Process]) -> None:
     wait_for(lambda: httpx.get(url + "/ready").is_success or None, "both")
     assert process.servers() == servers
     assert "hangs: killing it" not in process.log
-
-
-def test_the_port_of_a_service_is_not_shared_with_another(
-    several: Callable[..., Process], start: Start
-) -> None:
-    port = both_ready(several()).rpartition(":")[2]
-    for processes in ("1", "2"):
-        second = start(port=port, processes=processes)
-        assert second.exit_status() == 1
-        [line] = second.log.splitlines()
-        assert line.startswith(
-            f"heedful: cannot listen on 127.0.0.1:{port}: Address already in use"
-        )
-
-
-def test_what_no_process_can_start_with_is_one_line(several: Callable[..., Process]) -> None:
-    process = several(aliases="other=nothing")
-    assert process.exit_status() == 1
-    [line] = [line for line in process.log.splitlines() if line.startswith("heedful: ")]
-    assert "there is no model nothing" in line
-    assert "Traceback" not in process.log
 
 
 def test_a_parent_that_is_killed_leaves_nothing_behind(

@@ -1,7 +1,6 @@
 """Reloading over HTTP and by SIGHUP: who may, what is answered, where a refusal is seen."""
 
 import shutil
-import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,11 +8,10 @@ import httpx
 import pytest
 
 from heedful.text.parse import fingerprint
-from tests.app.conftest import Serve, Start
+from tests.app.conftest import Serve
 from tests.app.test_errors import check
 from tests.app.test_metrics import key, read
 from tests.builders import BuiltParser, build_bundle
-from tests.process import wait_for
 
 pytestmark = pytest.mark.anyio
 
@@ -83,15 +81,3 @@ async def test_a_refusal_is_seen_everywhere_until_it_is_mended(
     page = await read(keyed)
     assert page[key("reloads_total", result="ok")] == 1
     assert len(versions(page) - before) == 1 == len(versions(page))
-
-
-async def test_sighup_reloads_a_process(start: Start, models: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "models"
-    shutil.copytree(models, folder)
-    process = start(models=str(folder))
-    url = process.ready()
-    shutil.rmtree(folder / "tiny-nli")
-    process.popen.send_signal(signal.SIGHUP)
-    wait_for(lambda: "reloaded: none new, tiny-nli removed" in process.log or None, "a reload")
-    assert httpx.post(url + "/embed", json={"inputs": "a", "model": "tiny-nli"}).status_code == 404
-    assert httpx.get(url + "/ready").status_code == 200

@@ -36,7 +36,7 @@ CHECKS = [
 
 @schema.parametrize()
 @settings(
-    max_examples=40,
+    max_examples=20,
     derandomize=True,
     database=None,
     phases=[Phase.explicit, Phase.generate],

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tests.app.test_answers import TEXTS, embed
-from tests.app.test_errors import check
 
 pytestmark = pytest.mark.anyio
 
@@ -78,11 +77,6 @@ async def test_rerank_sorts_the_cosines(client: httpx.AsyncClient) -> None:
     assert [rank["text"] for rank in with_text] == [TEXTS[rank["index"]] for rank in ranks]
 
 
-async def test_equal_texts_rank_in_their_order(client: httpx.AsyncClient) -> None:
-    ranks = await post(client, "/rerank", query="kids", texts=["dog", "kids", "dog", "kids"])
-    assert [rank["index"] for rank in ranks] == [1, 3, 0, 2]
-
-
 @pytest.mark.parametrize(
     ("path", "body"),
     [
@@ -98,45 +92,3 @@ async def test_truncate_where_tei_has_it(
     more = {"parameters": field} if path == "/similarity" else field
     answer = await client.post(path, json={**body, **more})
     assert (answer.status_code, answer.headers["X-Truncated"]) == (200, "1")
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "param"),
-    [
-        ("/predict", {"inputs": [["a"]] * 65}, "inputs"),
-        ("/predict", {"inputs": [["a", "b"]] * 65}, "inputs"),
-        ("/rerank", {"query": "a", "texts": ["b"] * 65}, "texts"),
-        (
-            "/similarity",
-            {"inputs": {"source_sentence": "a", "sentences": ["b"] * 65}},
-            "inputs.sentences",
-        ),
-    ],
-)
-async def test_413_names_the_clients_field(
-    client: httpx.AsyncClient, path: str, body: object, param: str
-) -> None:
-    message = check(await client.post(path, json=body), 413, "too_many_inputs", param)["message"]
-    assert message == f"{param} holds 65, more than 64: send several requests"
-
-
-@pytest.mark.parametrize(
-    ("more", "param"), [({"x": [1] * 65}, "x"), ({"options": {"y": ["a"] * 65}}, "options.y")]
-)
-async def test_413_of_a_field_that_holds_no_inputs_says_to_leave_it_out(
-    client: httpx.AsyncClient, more: dict[str, object], param: str
-) -> None:
-    answer = await client.post("/predict", json={"inputs": "a", **more})
-    message = check(answer, 413, "too_many_inputs", param)["message"]
-    assert message == f"{param} holds 65, more than the 64 of any field: leave it out"
-
-
-@pytest.mark.parametrize("inputs", [[1, 2], [[1, 2], [3]]])
-async def test_token_ids_are_refused_by_name(client: httpx.AsyncClient, inputs: object) -> None:
-    """TEI and OpenAI take them where the caller has the model's own tokenizer."""
-    for path, body, param in (
-        ("/embed", {"inputs": inputs}, "inputs"),
-        ("/v1/embeddings", {"input": inputs, "model": "tiny-flat"}, "input"),
-    ):
-        message = check(await client.post(path, json=body), 422, "unsupported", param)["message"]
-        assert "send the text" in message

@@ -16,9 +16,6 @@ from heedful.runtime.bundles.card import ENCODER, TYPICAL
 from heedful.runtime.bundles.typical import QUANTILES, Typical
 from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.runtime.engine.session import OrtSession
-from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.observer import Observer
-from heedful.runtime.out_of_distribution import ROWS, OutOfDistributionCounter
 from heedful.text.batch import collate
 from tests.app.conftest import ask
 from tests.builders import build_bundle, build_models
@@ -116,37 +113,3 @@ async def test_untypical_inputs_are_counted(client: httpx.AsyncClient) -> None:
     async with asyncio.timeout(10):
         while line not in (await client.get("/metrics")).text.splitlines():
             await asyncio.sleep(0.01)
-
-
-class Counts(Observer):
-    def __init__(self) -> None:
-        self.found: list[int] = []
-
-    def untypical(self, model: str, inputs: int) -> None:
-        assert model == "tiny-sst2"
-        self.found.append(inputs)
-
-
-async def test_untypical_inputs_are_counted_some_at_a_time(folder: Path) -> None:
-    model = LoadedModel(read(folder / "tiny-sst2"), "cpu", 1)
-    assert model.typical is not None
-    near = 5 * model.typical.centroids
-    far = -near
-    counts = Counts()
-    counter = OutOfDistributionCounter(counts)
-    for vectors in (near, far, np.concatenate([far, far, near])):
-        counter.answered.append((model, vectors, 1))
-    pairs = np.concatenate([near, near, far, near, near, far])
-    counter.answered.append((model, pairs, 2))
-    nobody_knows = LoadedModel(read(folder / "tiny-nli"), "cpu", 1)
-    counter.answered.append((nobody_knows, far, 1))
-    await counter.count()
-    assert sum(counts.found) == 5
-    counts.found.clear()
-    counter.answered.append((model, np.repeat(far, 2 * ROWS, axis=0), 1))
-    running = asyncio.create_task(counter.run())
-    while sum(counts.found) < 2 * ROWS * len(far):
-        await asyncio.sleep(0.01)
-    running.cancel()
-    assert set(counts.found) == {ROWS}
-    assert not counter.answered

@@ -115,55 +115,6 @@ async def test_an_answer_does_not_depend_on_other_texts_or_the_labels_order(
         np.testing.assert_allclose(scores(row["labels"]), scores(alone[text]["labels"]), atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("fields", "code", "param"),
-    [
-        ({"labels": []}, "invalid_value", "labels"),
-        ({"labels": "kids, dog"}, "invalid_type", "labels"),
-        ({"labels": ["kids", 3]}, "invalid_type", "labels[1]"),
-        ({"labels": ["kids", " "]}, "invalid_input", "labels[1]"),
-        ({"labels": ["kids", "dog", "Kids "]}, "invalid_value", "labels[2]"),
-        ({"labels": ["kids", "dog " * 20]}, "input_too_long", "labels[1]"),
-        ({"labels": ["kids\0"]}, "invalid_input", "labels[0]"),
-        (
-            {"labels": LABELS, "hypothesis_template": "about"},
-            "invalid_value",
-            "hypothesis_template",
-        ),
-        ({"labels": LABELS, "hypothesis_template": "{}{}"}, "invalid_value", "hypothesis_template"),
-        ({"labels": LABELS, "hypothesis_template": ""}, "invalid_input", "hypothesis_template"),
-        ({"labels": LABELS, "model": "tiny-sst2"}, "wrong_task", "model"),
-        ({"hypothesis_template": "about {}"}, "unsupported", "hypothesis_template"),
-        ({"multi_label": False}, "unsupported", "multi_label"),
-        (
-            {"labels": LABELS, "parameters": {"candidate_labels": LABELS}},
-            "unsupported",
-            "labels",
-        ),
-        (
-            {"labels": LABELS, "parameters": {"multi_label": True}},
-            "unsupported",
-            "parameters.multi_label",
-        ),
-        (
-            {"labels": LABELS, "parameters": {"function_to_apply": "none"}},
-            "unsupported",
-            "parameters.function_to_apply",
-        ),
-        (
-            {"parameters": {"candidate_labels": ["kids", "kids"]}},
-            "invalid_value",
-            "parameters.candidate_labels[1]",
-        ),
-    ],
-)
-async def test_a_wrong_field_is_named(
-    client: httpx.AsyncClient, fields: dict[str, Any], code: str, param: str
-) -> None:
-    answer = await client.post("/classify", json={"inputs": "kids", **fields})
-    check(answer, 422, code, param)
-
-
 async def test_a_hundred_labels_at_most(client: httpx.AsyncClient) -> None:
     """Whatever the limit of inputs, which is 64 here."""
     labels = [f"kids {i}" for i in range(101)]

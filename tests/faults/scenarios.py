@@ -43,12 +43,7 @@ class Place:
     async def service(
         self, flags: Flags | None = None, *, models: Path | None = None, module: str = "heedful"
     ) -> AsyncIterator[tuple[Process, str]]:
-        """A ready service of two processes, and its URL.
-
-        As in production it has no torch, which spaCy would import into every process.
-        """
-        no_torch = "raise ImportError('the serving environment has none')\n"
-        (self.scratch / "torch.py").write_text(no_torch)
+        """A ready service of two processes, and its URL."""
         settings = {
             "port": 0,
             "models": models or self.models,
@@ -58,9 +53,8 @@ class Place:
             **(flags or {}),
         }
         log = self.scratch / f"log-{time.monotonic_ns()}"
-        env = {"PYTHONPATH": str(self.scratch)}
         written = {name: str(value) for name, value in settings.items()}
-        process = Process(log, written, env, (sys.executable, "-m", module))
+        process = Process(log, written, {}, (sys.executable, "-m", module))
         try:
             yield process, await asyncio.to_thread(process.ready)
         finally:

@@ -9,13 +9,13 @@ import pytest
 import heedful
 from heedful.library.model import Model
 from tests.builders import build_bundle, build_models
+from tests.process import without_torch
 
 
 @pytest.fixture(scope="package", autouse=True)
 def _no_torch_in_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """As where the library runs. spaCy would load it in each of them."""
-    folder = tmp_path_factory.mktemp("no_torch")
-    (folder / "torch.py").write_text("raise ImportError('the serving environment has none')\n")
+    folder = without_torch(tmp_path_factory.mktemp("no_torch"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
         yield
