@@ -27,10 +27,10 @@ vendor:  ## fetch what the page uses, as scripts/page/package-lock.json has it
 	cat scripts/page/node_modules/swagger-ui-dist/NOTICE scripts/page/node_modules/swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt scripts/page/node_modules/swagger-ui-dist/LICENSE >app/static/vendor/swagger-ui.LICENSE
 
 soak: .venv/installed  ## faults and load at length: three quarters of an hour; writes docs/reliability.md
-	.venv/bin/python -m tests.faults
+	.venv/bin/python -m benchmarks.soak
 
 chaos: .venv/installed  ## strict clients, kills and stops for three minutes, of which every test run has some seconds
-	.venv/bin/python -m tests.faults --only chaos
+	.venv/bin/python -m benchmarks.soak --only chaos
 
 BENCHMARKS = encode growth overhead startup load peers
 bench: .venv/installed .serve-venv/installed test-tools  ## measure speed and memory, for about 20 minutes; writes docs/performance.md

@@ -19,9 +19,6 @@ from tests.cli.test_fit import write as write_reviews
 from tests.deploy.test_docker import COPIED, PIP_INSTALL
 from tests.process import PATIENCE, ROOT, Process
 
-TEST_TOOLS = ("pytest", "httpx", "hypothesis", "onnx")
-"""What the selected tests need besides the service; none of it depends on torch."""
-
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
     inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
@@ -63,13 +60,13 @@ def wheel(empty: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(empty: Path, wheel: Path) -> Path:
-    """The interpreter of an environment with the wheel and the tools of the serving tests."""
+    """The interpreter of an environment with the wheel. What is not imported is not compiled, which takes a while."""
     arguments = [
         argument.replace(".", str(wheel), 1) if argument.startswith(".") else argument
         for argument in PIP_INSTALL[PIP_INSTALL.index("install") :]
         if argument != "--no-cache-dir"
     ]
-    run(empty, "-m", "pip", *arguments, "--quiet", "--disable-pip-version-check", *TEST_TOOLS)
+    run(empty, "-m", "pip", *arguments, "--quiet", "--disable-pip-version-check", "--no-compile")
     return empty
 
 

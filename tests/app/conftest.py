@@ -129,6 +129,45 @@ def process(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         process.close()
 
 
+MAX_CONNECTIONS = 60
+
+
+@pytest.fixture(scope="session")
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The temporary folder of `service`."""
+    return tmp_path_factory.mktemp("temporary")
+
+
+@pytest.fixture(scope="session")
+def service(
+    models: Path, temporary: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Process]:
+    """A service of two processes, whose limits are short, so that they end here soon."""
+    flags = {
+        "port": "0",
+        "models": str(models),
+        "processes": "2",
+        "threads": "1",
+        "api-key": KEY,
+        "head-timeout": "2",
+        "idle-timeout": "2",
+        "write-timeout": "2",
+        "hang-timeout": "4",
+        "shutdown-timeout": "1",
+        "max-connections": str(MAX_CONNECTIONS),
+        "max-queue": "8192",
+        "max-batch-inputs": "8192",
+        "log-level": "debug",
+    }
+    env = {**HOLDING, "TMPDIR": str(temporary)}
+    process = Process(tmp_path_factory.mktemp("abused") / "log", flags, env)
+    try:
+        process.ready()
+        yield process
+    finally:
+        process.close()
+
+
 @pytest.fixture
 def start(models: Path, tmp_path: Path) -> Iterator[Start]:
     """`start(shutdown_timeout="1")`: a process with these flags, ended with the test."""

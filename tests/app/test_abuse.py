@@ -1,106 +1,26 @@
-"""What clients and faults may do to a service of two processes, one after the other to the same service.
+"""What clients may do to a service of two processes, one after the other to the same service.
 
 The limits are short, so that they end here soon.
 """
 
 import http.client
 import json
-import os
 import re
-import resource
-import signal
 import socket
 import struct
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
-import httpx
 import pytest
 
-from tests.app.conftest import KEY
+from tests.app.conftest import KEY, MAX_CONNECTIONS
+from tests.app.two_processes import HEALTH, connect, counted, healthy, page, ready, until_closed
 from tests.process import PATIENCE, Process, wait_for
 
-ALLOWED = {"Authorization": f"Bearer {KEY}"}
 BLANK = b'{"inputs":""}'  # read as a body, it is answered 422
 HEAD = b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + (
     f"Authorization: Bearer {KEY}\r\nContent-Length: {len(BLANK)}\r\n".encode()
 )
-HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\n"
-MAX_CONNECTIONS = 60
-
-
-@pytest.fixture(scope="module")
-def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The temporary folder of the service."""
-    return tmp_path_factory.mktemp("temporary")
-
-
-@pytest.fixture(scope="module")
-def service(
-    models: Path, temporary: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Process]:
-    flags = {
-        "port": "0",
-        "models": str(models),
-        "processes": "2",
-        "threads": "1",
-        "api-key": KEY,
-        "head-timeout": "2",
-        "idle-timeout": "2",
-        "write-timeout": "2",
-        "hang-timeout": "4",
-        "shutdown-timeout": "1",
-        "max-connections": str(MAX_CONNECTIONS),
-        "log-level": "debug",
-    }
-    env = {"TMPDIR": str(temporary)}
-    process = Process(tmp_path_factory.mktemp("abused") / "log", flags, env)
-    try:
-        process.ready()
-        wait_for(lambda: len(process.servers()) == 2 or None, "two serving processes")
-        yield process
-    finally:
-        process.close()
-
-
-def connect(service: Process) -> socket.socket:
-    host, _, port = service.url().removeprefix("http://").rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=PATIENCE)
-
-
-def until_closed(connection: socket.socket) -> bytes:
-    """What comes until the service closes the connection."""
-    read = b""
-    try:
-        while chunk := connection.recv(65536):
-            read += chunk
-    except ConnectionResetError:
-        pass  # it was still being sent to
-    return read
-
-
-def healthy(service: Process) -> bool:
-    return httpx.get(service.url() + "/health", timeout=PATIENCE).is_success
-
-
-def ready(service: Process) -> None:
-    """Wait until both processes answer."""
-
-    def told() -> bool | None:
-        try:
-            return httpx.get(service.url() + "/ready", timeout=PATIENCE).is_success or None
-        except httpx.TransportError:  # none of them listens yet
-            return None
-
-    wait_for(told, "/ready")
-
-
-def counted(service: Process, limit: str) -> float:
-    page = httpx.get(service.url() + "/metrics", timeout=PATIENCE).text
-    found = re.search(rf'^heedful_limits_total{{limit="{limit}"}} (\S+)$', page, re.M)
-    return float(found[1]) if found else 0.0
 
 
 @pytest.mark.parametrize("at_once", [True, False])
@@ -196,31 +116,8 @@ def test_idle_connections_give_way(service: Process) -> None:
         for _ in range(3 * MAX_CONNECTIONS):
             stack.enter_context(connect(service))
         assert healthy(service)
-    assert counted(service, "max_connections") >= MAX_CONNECTIONS
+    assert counted(page(service), r'limits_total\{limit="max_connections"\}') >= MAX_CONNECTIONS
     ready(service)
-
-
-def limit_descriptors(pid: int, more: int) -> tuple[int, int]:
-    """Let the process open `more` files than it has; returns the limits that it had."""
-    held = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (held + more, before[1]))
-    return before
-
-
-def test_processes_without_descriptors_close_connections_and_go_on(service: Process) -> None:
-    servers = service.servers()
-    limits = {pid: limit_descriptors(pid, 2) for pid in servers}
-    with ExitStack() as stack:
-        asking = [stack.enter_context(connect(service)) for _ in range(32)]
-        for connection in asking:
-            connection.sendall(HEALTH + b"Connection: close\r\n\r\n")
-        answers = [until_closed(connection) for connection in asking]
-    for pid, before in limits.items():
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
-    assert {answer[:13] for answer in answers} <= {b"HTTP/1.1 200 ", b""}
-    assert all(healthy(service) for _ in range(8))
-    assert service.servers() == servers
 
 
 def test_an_answer_that_nobody_reads_is_given_up(service: Process) -> None:
@@ -233,7 +130,10 @@ def test_an_answer_that_nobody_reads_is_given_up(service: Process) -> None:
             f"Authorization: Bearer {KEY}\r\n\r\n".encode()
         )
         connection.sendall(ask * 200)
-        wait_for(lambda: counted(service, "write_timeout") or None, "the write timeout")
+        wait_for(
+            lambda: counted(page(service), r'limits_total\{limit="write_timeout"\}') or None,
+            "the write timeout",
+        )
 
 
 def test_pipelined_requests_wait_unparsed(service: Process) -> None:
@@ -289,10 +189,12 @@ def test_a_reset_between_pipelined_answers_is_no_fault_of_the_service(service: P
 
 
 def test_a_pipelined_request_whose_client_has_gone_is_499(service: Process) -> None:
-    before = status_count(service, 499)
+    before = counted(page(service), CLOSED)
     for _ in range(10):  # the second waits for the end of its body
         reset_after_the_first_answer(service, ((HEAD + b"\r\n" + BLANK) * 2)[:-1])
-    wait_for(lambda: status_count(service, 499) == before + 10 or None, "clients that have gone")
+    wait_for(
+        lambda: counted(page(service), CLOSED) == before + 10 or None, "clients that have gone"
+    )
     assert "Traceback" not in service.log
 
 
@@ -303,17 +205,12 @@ def reset_after_the_first_answer(service: Process, requests: bytes) -> None:
         connection.recv(1)  # closing the connection then sends a reset
 
 
-def status_count(service: Process, status: int) -> float:
-    page = httpx.get(service.url() + "/metrics", timeout=PATIENCE).text
-    found = re.findall(rf'^heedful_requests_total{{[^}}]*status="{status}"}} (\S+)$', page, re.M)
-    return sum(map(float, found))
-
-
 MANY = json.dumps({"inputs": ["two kids wash their hands"] * 400}).encode()
 LONG = HEAD.replace(b"Length: %d" % len(BLANK), b"Length: %d" % len(MANY)) + b"\r\n" + MANY
 STREAM = HEAD.replace(b"Content-Length: %d" % len(BLANK), b"Transfer-Encoding: chunked").replace(
     b"/json", b"/x-ndjson"
 )
+CLOSED = r'requests_total\{[^}]*status="499"\}'
 PHASES: dict[str, tuple[bytes, int, set[int]]] = {
     "before its head": (b"", 0, set()),
     "in its head": (HEAD[:60], 0, set()),
@@ -359,93 +256,3 @@ def test_a_client_that_goes_away_is_no_error(service: Process, phase: str, reset
     assert found <= statuses, lines
     assert "Traceback" not in service.log[before:]
     assert " ERROR " not in service.log[before:]
-
-
-def test_an_idle_client_of_a_killed_process_is_told_nothing(service: Process) -> None:
-    ready(service)
-    with connect(service) as idle, connect(service) as other:
-        for connection in (idle, other):
-            connection.sendall(HEALTH + b"X-Request-Id: the-idle-one\r\n\r\n")
-            assert b"200 OK" in connection.recv(65536)
-        wait_for(lambda: service.log.count("the-idle-one") == 2 or None, "their end")
-        killed = service.servers()
-        for pid in killed:
-            os.kill(pid, signal.SIGKILL)
-        assert [until_closed(connection) for connection in (idle, other)] == [b"", b""]
-    ready(service)
-
-
-def test_a_dead_process_leaves_its_counts_and_no_file(service: Process, temporary: Path) -> None:
-    asked = r'^heedful_requests_total{model="none",route="/info",status="200"} (\S+)$'
-
-    def count() -> float:
-        page = httpx.get(service.url() + "/metrics", timeout=PATIENCE).text
-        found = re.search(asked, page, re.M)
-        return float(found[1]) if found else 0.0
-
-    files = service.descriptors()
-    # A route that no other test asks this service: an answer is counted after it is sent, here once.
-    httpx.get(service.url() + "/info", headers=ALLOWED, timeout=PATIENCE)
-    before = wait_for(lambda: count() or None, "a count")
-    for _ in range(2):
-        for pid in service.servers():
-            os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: len(service.servers()) == 2 or None, "two others")
-        ready(service)
-    assert count() == before
-    kept = {path.name for path in temporary.rglob("*")}
-    assert kept <= {".ses"}  # ONNX Runtime's; none of them is ours
-    wait_for(lambda: service.descriptors() <= files + 4 or None, "no more descriptors")
-
-
-def test_a_process_that_hangs_is_replaced_and_its_connections_are_closed(service: Process) -> None:
-    ready(service)
-    hanging, other = service.servers()
-    with ExitStack() as stack:
-        os.kill(hanging, signal.SIGSTOP)
-        waiting = [stack.enter_context(connect(service)) for _ in range(16)]
-        for connection in waiting:
-            connection.sendall(HEALTH + b"\r\n")
-
-        def missed() -> bool | None:
-            try:
-                answer = httpx.get(service.url() + "/ready", timeout=1)
-            except httpx.TransportError:  # by the one that hangs
-                return None
-            return "1 of 2 serving processes are up" in answer.text or None
-
-        wait_for(missed, "/ready to tell it")
-        answers = [until_closed(connection)[:13] for connection in waiting]
-        assert set(answers) == {b"HTTP/1.1 200 ", b""}  # some had fallen to the one that hangs
-    wait_for(lambda: len(service.servers()) == 2 or None, "another")
-    ready(service)
-    assert hanging not in service.servers()
-    assert other in service.servers()
-    assert counted(service, "hang_timeout") == 1
-
-
-def test_a_reload_waits_for_no_process_that_hangs(service: Process) -> None:
-    ready(service)
-    hanging = service.servers()[0]
-    os.kill(hanging, signal.SIGSTOP)
-
-    def reloaded() -> bool | None:
-        try:
-            answer = httpx.post(service.url() + "/models/reload", headers=ALLOWED, timeout=30)
-        except httpx.TransportError:
-            return None
-        return answer.is_success or None
-
-    wait_for(reloaded, "a reload")
-    assert hanging not in service.servers()
-    ready(service)
-
-
-def test_sigterm_ends_a_process_that_hangs(service: Process) -> None:
-    """The last test: it ends the service."""
-    ready(service)
-    children = service.children()
-    os.kill(service.servers()[0], signal.SIGSTOP)
-    service.popen.send_signal(signal.SIGTERM)
-    assert service.exit_status() == 0
-    wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in children) or None, "all")

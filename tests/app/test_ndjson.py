@@ -144,18 +144,6 @@ async def test_a_client_that_never_ends_a_line(serve: Serve, trickles: bool) -> 
     assert last["error"]["code"] == "timeout"
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
-async def test_lines_are_the_same_whatever_they_come_in(size: int) -> None:
-    body = b"first\n\nthird\n  \nno end"
-    pieces = [body[at : at + size] for at in range(0, len(body), size)]
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
-
-    found = [line async for line in _lines(receive, PATIENCE, 6)]
-    assert found == [b"first", b"", b"third", b"  ", b"no end"]
-
-
 async def test_the_time_limit_is_that_of_a_line_and_not_of_the_stream() -> None:
     """Seven lines take longer than the limit; after them nothing comes."""
     limit, sent = 2.0, 0

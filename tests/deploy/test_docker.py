@@ -41,14 +41,6 @@ def compose() -> dict[str, Any]:
     return found
 
 
-def test_every_copied_path_exists_and_reaches_the_engine() -> None:
-    ignored = (ROOT / ".dockerignore").read_text().split()
-    assert COPIED
-    for source in COPIED:
-        assert (ROOT / source).exists(), source
-        assert f"!{source}" in ignored, f"{source} is kept from the engine by .dockerignore"
-
-
 def test_the_process_is_not_root_and_is_the_service() -> None:
     names = [found[0] for found in INSTRUCTIONS]
     assert rest("USER")[-1] == "heedful"

@@ -26,12 +26,6 @@ def test_a_build_that_fails_is_an_error_with_its_reason_and_a_remedy(tmp_path: P
     assert "HEEDFUL_KERNELS=0 installs without them" in done.stderr
 
 
-def test_no_compiler_is_an_error_too(tmp_path: Path) -> None:
-    done = build(tmp_path, CC=str(tmp_path / "cc"))
-    assert done.returncode != 0
-    assert "HEEDFUL_KERNELS=0 installs without them" in done.stderr
-
-
 def test_an_install_without_kernels_needs_no_compiler(tmp_path: Path) -> None:
     done = build(tmp_path, CC=str(tmp_path / "cc"), HEEDFUL_KERNELS="0")
     assert done.returncode == 0, done.stderr

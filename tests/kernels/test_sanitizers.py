@@ -19,15 +19,6 @@ from tests.process import ROOT
 
 SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=all"
 COMPILER = os.environ.get("CC", "gcc")
-PLANTED = {
-    "heap-buffer-overflow": ("rows.c", r"(?s)(void blend.*?d) < width", r"\1 <= width"),
-    "runtime error: shift exponent": (
-        "words.c",
-        r"(static float from_half\(uint16_t half\) \{)",
-        r"\1\n  if (half >> (half % 64) > 70000) return 0;",
-    ),
-}
-"""Faults: what the sanitizer says -> the file, and what is replaced by what."""
 
 
 def runtime_library(name: str) -> str:
@@ -106,14 +97,12 @@ def test_no_operator_reads_or_writes_outside_its_arrays(graphs: Path, tmp_path: 
         assert re.match(r"13 operators, \d{4,} answers, \d{3,} refusals", done.stdout), done.stdout
 
 
-@pytest.mark.parametrize("report", PLANTED)
-def test_a_planted_fault_is_reported(report: str, graphs: Path, tmp_path: Path) -> None:
+def test_a_planted_fault_is_reported(graphs: Path, tmp_path: Path) -> None:
     folder = sources(tmp_path)
-    name, before, after = PLANTED[report]
-    source = folder / "kernels" / name
-    changed, count = re.subn(before, after, source.read_text())
+    source = folder / "kernels" / "rows.c"
+    changed, count = re.subn(r"(?s)(void blend.*?d) < width", r"\1 <= width", source.read_text())
     assert count == 1
     source.write_text(changed)
     done = drive(compiled(folder, SANITIZERS)["plain"], graphs)
     assert done.returncode != 0
-    assert report in done.stderr, done.stderr[-4000:]
+    assert "heap-buffer-overflow" in done.stderr, done.stderr[-4000:]

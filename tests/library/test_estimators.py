@@ -133,21 +133,6 @@ def test_the_saved_bundle_answers_like_the_classifier_whatever_its_base_does(
         assert model.predict(X).tolist() == made.predict(X).tolist()
 
 
-def test_a_classifier_knows_that_its_bundle_was_replaced(models: Path, tmp_path: Path) -> None:
-    """A pickle names the bundle. Vectors of another one would give wrong answers without a sign."""
-    made = HeedfulClassifier("tiny-flat").fit(X, Y)
-    other = read(models / "tiny-sst2")
-    write(tmp_path / "tiny-flat", other.card.fields(), other.files)
-    made.set_params(models=tmp_path, parser=models / "parser")
-    said = "tiny-flat: .* HeedfulClassifier was fitted on .*: fit it again"
-    for use in (made.predict, made.predict_proba, made.decision_function):
-        with pytest.raises(BundleError, match=said):
-            use(X)
-    with pytest.raises(BundleError, match=said):
-        made.save(tmp_path / "tiny-mood")
-    assert made.fit(X, Y).predict(X).tolist() == Y
-
-
 def test_a_bundle_that_is_replaced_in_a_running_notebook(models: Path, tmp_path: Path) -> None:
     """The old one stays loaded: a head over its vectors was saved over the graphs of the new one."""
     flat, other = read(models / "tiny-flat"), read(models / "tiny-sst2")

@@ -153,15 +153,6 @@ def test_threads_share_it(model: Model) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-def test_it_answers_inside_a_running_event_loop(model: Model, served: dict[str, Any]) -> None:
-    """As in a notebook."""
-
-    async def ask() -> Floats:
-        return model.encode(TEXTS)
-
-    np.testing.assert_array_equal(asyncio.run(ask()), served["vectors"])
-
-
 def test_a_script_needs_no_guard_and_no_torch(models: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
@@ -398,6 +389,7 @@ def test_pairs_in_every_shape(models: Path, capsys: pytest.CaptureFixture[str]) 
         assert nli.nli([list(pair) for pair in PAIRS]) == expected
         assert nli.nli(np.array(PAIRS)) == expected
         assert nli.nli([]) == []
+        assert nli.nli(*PAIRS[0]) == expected[0]
         found = nli.nli(PAIRS, batch_size=1, show_progress_bar=True)
         assert found[1] == pytest.approx(expected[1], abs=1e-6)
         assert "tiny-nli" in capsys.readouterr().err
@@ -605,11 +597,6 @@ def test_bundles_are_listed(models: Path) -> None:
     assert "positive" in rows["tiny-sst2"]["use"]
     with pytest.raises(StartupError, match=r"no bundle 'x' .*install heedful-bundles, .*`make wh"):
         heedful.load("x", models=models / "tiny-sst2")
-
-
-def test_two_texts_are_a_pair(models: Path) -> None:
-    with heedful.load("tiny-nli", models=models) as model:
-        assert model.nli("bad", "the dog") == model.nli([("bad", "the dog")])[0]
 
 
 def test_vectors_in_fewer_bits(model: Model) -> None:

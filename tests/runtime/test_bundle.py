@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from heedful.export import bundle_writer
 from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import CARD, ENCODER, GOLDEN, HEAD, VOCAB, Card, CardContent
 from heedful.runtime.bundles.golden import Golden, Outputs
@@ -97,16 +96,6 @@ def test_only_a_bundle_or_an_empty_folder_is_replaced(
     assert (tmp_path / "file").read_text() == "more work"
     for _ in range(2):
         build_bundle(tmp_path, built_parser, name="empty")
-
-
-@pytest.mark.parametrize("name", ["tiny-nli", "tiny-sick", "tiny-words"])
-def test_every_kind_can_be_written_and_read(
-    tmp_path: Path, built_parser: BuiltParser, name: str
-) -> None:
-    kind = {"tiny-nli": "nli", "tiny-sick": "relatedness", "tiny-words": "embedding"}[name]
-    written = build_bundle(tmp_path, built_parser, name=name, kind=kind)  # type: ignore[arg-type]  # a str
-    assert bundle.read(tmp_path / name).card == written
-    assert (tmp_path / name / HEAD).exists() == (kind != "embedding")
 
 
 def test_the_version_follows_from_the_card_and_the_files(
@@ -293,17 +282,6 @@ def test_a_bundle_replaces_one_of_its_name_whole(
     assert sorted(path.name for path in folder.iterdir()) == [CARD, ENCODER, VOCAB]
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
     assert bundle.read(folder).card.kind == "embedding"
-
-
-def test_files_may_be_given_by_path(tmp_path: Path, folder: Path) -> None:
-    card = bundle.read(folder).card
-    fields = card.fields()
-    copy = bundle_writer.write(
-        tmp_path / "copy", fields, {name: folder / name for name in card.files}
-    )
-    same = {"exclude": {"name", "version"}}
-    assert copy.model_dump(**same) == card.model_dump(**same)  # type: ignore[arg-type]  # keywords
-    assert copy.version != card.version
 
 
 def test_a_folder_that_is_replaced_while_it_is_read_is_whole_or_refused(

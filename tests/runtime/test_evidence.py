@@ -1,7 +1,6 @@
 """Signed evidence and curves of the built models, against numpy, one sentence at a time."""
 
 from itertools import combinations, permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +11,8 @@ from heedful.runtime.errors import BadInput
 from heedful.runtime.explain import gradients
 from heedful.runtime.explain.correlation import rank_correlation
 from heedful.runtime.explain.curves import masked
-from heedful.runtime.explain.explain import ExplainResult, check_length
+from heedful.runtime.explain.explain import check_length
 from heedful.runtime.explain.run import ExplainOptions, log_odds
-from heedful.runtime.inputs import Inputs
-from heedful.runtime.service import Options, Service
 from heedful.text.arrays import Ints
 from heedful.text.batch import PAD, Sentence
 from heedful.text.structure import without
@@ -52,30 +49,6 @@ def test_evidence_is_the_change_without_each_token(
         odds = [np.log(one[label] / (1 - one[label])) for one in (before, after)]
         assert evidence.margins[i] == pytest.approx(odds[0] - odds[1], abs=1e-4)
     assert evidence.weights.min() < 0 < evidence.weights.max()
-
-
-def test_threads_share_the_shortened_sentences(running: Running, models: Path) -> None:
-    inputs = Inputs.from_texts([" ".join([SHORT] * 4)])
-    options = ExplainOptions(evidence=True, gradients=True)
-
-    async def on(threads: int) -> ExplainResult:
-        service = Service(Options(models, threads=threads))
-        await service.start()
-        try:
-            asked = service.bind("explain", "tiny-sst2").explain(inputs, options)
-            return (await service.answer(asked)).value[1]
-        finally:
-            await service.stop(timeout=5)
-
-    one, three = (running.ask(on(threads)).evidence for threads in (1, 3))
-    assert one is not None
-    assert three is not None
-    assert one[0] is not None
-    assert three[0] is not None
-    np.testing.assert_allclose(three[0].weights, one[0].weights, atol=1e-6)
-    assert one[0].gradients is not None
-    assert three[0].gradients is not None
-    np.testing.assert_allclose(three[0].gradients.weights, one[0].gradients.weights, atol=1e-5)
 
 
 def test_evidence_of_a_pair_leaves_the_other_sentence_whole(running: Running) -> None:
@@ -150,34 +123,6 @@ def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Runni
     (plain,) = ask(running, KIDS, evidence=True)[1].evidence or [None]
     assert plain is not None
     assert plain.gradients is None
-
-
-def test_intervals_are_halved_until_both_orders_agree(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def integrate(**constants: float) -> gradients.Gradients:
-        with monkeypatch.context() as patch:
-            for name, value in constants.items():
-                patch.setattr(gradients, name, value)
-            _, explained = ask(running, KIDS, gradients=True)
-        assert explained.evidence is not None
-        (evidence,) = explained.evidence
-        assert evidence is not None
-        assert evidence.gradients is not None
-        return evidence.gradients
-
-    one = integrate(INTERVALS=1, MAX_INTERVALS=1)
-    assert (one.intervals, one.spread > 0.01) == (1, True)
-    equal = integrate(INTERVALS=64, TOLERANCE=1.0)
-    assert equal.intervals == 64
-    halved = integrate(INTERVALS=1, TOLERANCE=one.spread / 8)
-    assert 1 < halved.intervals < 64
-    assert halved.spread <= one.spread / 8
-    size = np.abs(equal.weights).sum()
-    far = np.abs(one.weights - equal.weights).sum() / size
-    assert np.abs(halved.weights - equal.weights).sum() / size < far / 4
-    assert halved.weights.sum() == pytest.approx(halved.score - halved.baseline, abs=1e-5)
-    assert integrate(INTERVALS=1, TOLERANCE=0.0, MAX_INTERVALS=20).intervals == 20
 
 
 def test_correlations_name_every_map_pooling_and_gate(running: Running) -> None:

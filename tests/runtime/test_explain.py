@@ -16,7 +16,7 @@ from heedful.runtime.bundles.card import ENCODER, EXPLAIN
 from heedful.runtime.bundles.card import EXPLAIN as FILE
 from heedful.runtime.engine.session import OrtSession
 from heedful.runtime.engine.work import run_now
-from heedful.runtime.errors import BadInput, BundleError, WrongTask
+from heedful.runtime.errors import BadInput, BundleError
 from heedful.runtime.explain.explain import DRAWS, ExplainResult, cosine_matrix
 from heedful.runtime.explain.graph import MAX_TOKENS, ExplainGraph
 from heedful.runtime.explain.run import ExplainOptions
@@ -25,7 +25,7 @@ from heedful.text.arrays import Doubles
 from heedful.text.batch import Sentence, collate
 from heedful.text.structure import without
 from heedful.text.trees import build
-from tests.asking import classify, embed, explain, nli
+from tests.asking import embed, explain
 from tests.builders import ALPHA, BuiltParser, build_bundle, expected_embedding, word_table
 from tests.runtime.conftest import Running
 from tests.runtime.test_bundle import replace_file
@@ -69,18 +69,6 @@ def test_weights_are_those_of_the_graph_by_hand(running: Running) -> None:
     assert list(one.pooling) == ["sums", "mean"]
     assert explained.priors == {"dependency": True}
     assert explained.alpha == ALPHA
-
-
-def test_the_prediction_is_the_plain_routes(running: Running) -> None:
-    _, explained = ask(running, KIDS)
-    plain = running.ask(classify(running.service, [KIDS], model="tiny-sst2"))
-    assert explained.scores is not None
-    np.testing.assert_allclose(explained.scores, plain.value[0], atol=1e-6)
-    _, explained = ask(running, KIDS, "A dog.", model=None)
-    plain = running.ask(nli(running.service, [(KIDS, "A dog.")]))
-    assert explained.scores is not None
-    np.testing.assert_allclose(explained.scores, plain.value[0], atol=1e-6)
-    assert ask(running, KIDS, model="tiny-nli")[1].scores is None  # it compares two
 
 
 def test_no_cosine_is_above_one() -> None:
@@ -177,19 +165,6 @@ def test_a_given_tree_that_is_too_long_is_refused_or_cut(running: Running) -> No
     np.testing.assert_array_equal(cut.value, same.value)
 
 
-def test_what_a_model_does_not_have_is_refused_by_name(running: Running) -> None:
-    with pytest.raises(
-        BadInput, match="tiny-sst2 has no such prior; it has dependency, alpha"
-    ) as e:
-        ask(running, KIDS, priors={"word": False})
-    assert (e.value.param, e.value.code) == ("priors.word", "unknown_prior")
-    with pytest.raises(BadInput, match=r"tiny-flat cannot be explained") as e:
-        ask(running, KIDS, model="tiny-flat")
-    assert (e.value.param, e.value.code) == ("model", "no_explanation")
-    with pytest.raises(WrongTask):
-        ask(running, KIDS, KIDS, model="tiny-sst2")
-
-
 def test_the_sentence_is_capped_by_tokens_and_by_maps(
     tmp_path: Path, built_parser: BuiltParser
 ) -> None:
@@ -263,15 +238,3 @@ def beyond(content: bytes) -> bytes:
     metadata = {entry.key: entry.value for entry in onnx.load_from_string(content).metadata_props}
     weights = json.loads(metadata["weights"])
     return changed_explain(content, weights=json.dumps({**weights, min(weights): 10**9}))
-
-
-def test_a_bug_of_ours_is_not_taken_for_a_bad_bundle(
-    tmp_path: Path, built_parser: BuiltParser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> None:
-        raise KeyError("a bug of ours")
-
-    build_bundle(tmp_path, built_parser, explain=True)
-    monkeypatch.setattr(ExplainGraph, "feeds", broken)
-    with pytest.raises(KeyError, match="a bug of ours"):
-        read(tmp_path / "tiny-sst2")

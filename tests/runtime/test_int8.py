@@ -5,11 +5,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
 from heedful.runtime.bundles import bundle
-from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
+from heedful.runtime.bundles.card import ENCODER_INT8, EXPLAIN, EXPLAIN_INT8
 from heedful.runtime.errors import BundleError
 from heedful.runtime.service import Options, Service
 from tests.asking import embed, explain
@@ -36,19 +35,6 @@ def test_they_answer_on_the_cpu_and_service_says_so(
         answer = runner.run(explain(service, TEXTS[:1], model="twice-sst2"))
         np.testing.assert_allclose(answer.value[1].sentences[0].embedding[0], twice[0], atol=1e-5)
         runner.run(service.stop(timeout=5))
-
-
-def test_their_weights_stand_in_the_float_graph(tmp_path: Path, built_parser: BuiltParser) -> None:
-    build_bundle(tmp_path, built_parser, explain=True, int8=True)
-    folder = tmp_path / "tiny-sst2"
-    model = onnx.load(folder / ENCODER_INT8, load_external_data=False)
-    places = {
-        entry.value
-        for tensor in model.graph.initializer
-        for entry in tensor.external_data
-        if entry.key == "location"
-    }
-    assert places == {ENCODER}
 
 
 @pytest.mark.parametrize("name", [ENCODER_INT8, EXPLAIN_INT8])

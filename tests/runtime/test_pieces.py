@@ -15,7 +15,6 @@ from heedful.runtime.bundles.card import TOKENIZER
 from heedful.runtime.errors import BadInput, BundleError
 from heedful.runtime.service import Options, Service
 from heedful.text.parse import ParseJob, Parser
-from heedful.text.pieces import Pieces
 from tests.asking import embed, tokenize
 from tests.asking import embed as embed_texts
 from tests.builders import (
@@ -55,13 +54,6 @@ def reference(text: str, parser: Parser, words: int | None = None) -> np.ndarray
     parse = parse if words is None else parse.first(words)
     sentence = PIECES.sentence(parse.tokens, parse.heads)
     return expected_embedding(sentence, ALPHA, PIECES)
-
-
-def test_the_bundle_holds_a_tokenizer_in_the_place_of_a_vocabulary(folder: Path) -> None:
-    read = bundle.read(folder / NAME)
-    assert isinstance(read.vocab, Pieces)
-    assert read.vocab.limit == PIECES.limit
-    assert set(read.card.files) == {"encoder.onnx", "head.onnx", TOKENIZER}
 
 
 def test_embed_gives_the_encoder_s_vectors(served: Running, parser: Parser) -> None:
@@ -113,24 +105,6 @@ def test_a_word_as_long_as_the_parser_lets_one_be(served: Running) -> None:
     result = served.ask(embed(served.service, ["x" * 500, "中" * 500], model=NAME))
     assert (result.tokens, result.unlisted, result.truncated) == (2, 2, 0)
     assert np.isfinite(result.value).all()
-
-
-def test_a_batch_is_planned_by_pieces(served: Running) -> None:
-    model = served.service._registry.models[NAME]
-    (parse,) = Parser.load(served.service.options.models / "parser").parse(
-        [ParseJob("unheard " * 5, MAX_TOKENS, True)]
-    )
-    sentence = model.sentence(parse)
-    assert len(sentence.ids) == 37
-    assert model.encoder.costs([sentence])[0] == -(-37 * 37 // 16) > len(sentence)
-
-
-def test_a_changed_tokenizer_is_refused(folder: Path, tmp_path: Path) -> None:
-    copy = tmp_path / NAME
-    shutil.copytree(folder / NAME, copy)
-    (copy / TOKENIZER).write_text(build_pieces(41).text)
-    with pytest.raises(BundleError, match=r"not the file that card\.json names"):
-        bundle.read(copy)
 
 
 def test_a_limit_beyond_the_graph_s_is_refused(folder: Path, tmp_path: Path) -> None:

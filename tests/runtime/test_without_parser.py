@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
-import numpy as np
 import pytest
 
 import heedful
 from heedful.runtime.answers import TokenizedText
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
-from tests.process import PATIENCE, Process
 from tests.shipped import BUNDLES, SHIPPED
 from tests.text.test_pipeline import hostile_texts
 
@@ -81,17 +78,3 @@ def test_the_library_loads_none(models: Path) -> None:
         model.check_golden()
         [sentence] = model.explain("Two kids").answer["sentences"]
         assert [token["head"] for token in sentence["tokens"]] == [0, 1]
-
-
-def test_over_http(models: Path, tmp_path: Path) -> None:
-    process = Process(tmp_path / "log", {"port": "0", "models": str(models)}, {}, cwd=tmp_path)
-    try:
-        with httpx.Client(base_url=process.ready(), timeout=PATIENCE) as client:
-            assert client.get("/info").json()["parser"] is None
-            body = {"inputs": "Two kids", "model": FLAT[0]}
-            [sentence] = client.post("/explain", json=body).json()["sentences"]
-            assert sentence["tree"]["displacy"]["arcs"] == []
-            assert np.isfinite(client.post("/embed", json=body).json()).all()
-        assert "parser" not in process.log
-    finally:
-        process.close()

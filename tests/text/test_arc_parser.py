@@ -9,17 +9,14 @@ import pytest
 import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spacy.attrs import ORTH
 from spacy.language import Language
 
-from heedful.text import arc_parser
 from heedful.text.arborescence import best_heads
-from heedful.text.arc_parser import FILES, ArcParser, SeenWords
+from heedful.text.arc_parser import FILES, ArcParser
 from heedful.text.errors import ParserError
-from heedful.text.hashed_words import ROWS, hashed_rows
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.structure import check_heads
-from heedful.text.tokenize import ATTRIBUTES, Chunk, Tokens
+from heedful.text.tokenize import Chunk, Tokens
 
 # Its toy is exported here; tests/text/test_parser_load.py reads the shipped one.
 pytest.importorskip("torch")
@@ -79,22 +76,6 @@ def test_a_tree_is_the_same_in_any_company(nlp: Language, company: list[str]) ->
     assert trees(nlp, company) == [trees(nlp, [text])[0] for text in company]
 
 
-@settings(max_examples=20)
-@given(st.lists(texts, min_size=2, max_size=5))
-def test_company_changes_no_score(nlp: Language, company: list[str]) -> None:
-    parser = component(nlp)
-    docs = [doc for text in company if len(doc := nlp.make_doc(text))]
-    if not docs:
-        return
-    together = parser._graph.run(None, parser._feeds([Tokens.of(Chunk.each(doc)) for doc in docs]))
-    for row, doc in enumerate(docs):
-        n = len(doc)
-        alone = parser._graph.run(None, parser._feeds([Tokens.of(Chunk.each(doc))]))
-        np.testing.assert_allclose(together[2][row, :n, : n + 1], alone[2][0], atol=1e-5, rtol=1e-5)
-        for part in (3, 4):
-            np.testing.assert_allclose(together[part][row, :n], alone[part][0], atol=1e-5)
-
-
 @settings(max_examples=30)
 @given(texts)
 def test_every_text_gets_a_tree_a_root_with_its_labels(nlp: Language, text: str) -> None:
@@ -129,13 +110,6 @@ def test_a_cycle_is_broken_into_the_best_tree(nlp: Language) -> None:
     assert broken
 
 
-def test_several_batches_an_empty_text_and_a_long_one(nlp: Language) -> None:
-    texts = [" ".join(SENTENCE.split()[: i % 12]) for i in range(50)] + [SENTENCE * 40]
-    docs = list(nlp.pipe(texts, batch_size=7))
-    assert [doc.text for doc in docs] == texts
-    assert trees(nlp, texts) == [trees(nlp, [text])[0] for text in texts]
-
-
 def test_what_is_written_is_what_was_read(nlp: Language, folder: Path, tmp_path: Path) -> None:
     nlp.to_disk(tmp_path / "again")
     for file in (folder / "parser").iterdir():
@@ -143,15 +117,6 @@ def test_what_is_written_is_what_was_read(nlp: Language, folder: Path, tmp_path:
     again = spacy.load(tmp_path / "again")
     assert trees(again, [SENTENCE]) == trees(nlp, [SENTENCE])
     assert again.pipe_labels["parser"] == [*LABELS]
-
-
-def test_the_parser_serves_it(folder: Path) -> None:
-    parser = Parser.load(folder)
-    assert parser.name == "en_tiny_arcs"
-    (parse,) = parser.parse([ParseJob(SENTENCE, 256, tree=True)])
-    assert parse.tokens[-1] == "!!"
-    check_heads(parse.heads)
-    assert set(parse.deps) <= set(LABELS)
 
 
 def test_threads_give_the_same_trees(folder: Path) -> None:
@@ -179,46 +144,6 @@ def test_memory_does_not_grow_with_the_words(folder: Path, monkeypatch: pytest.M
     assert (again.heads.tolist(), again.deps) == (first.heads.tolist(), first.deps)
 
 
-def test_a_text_of_more_words_than_the_table_holds(nlp: Language) -> None:
-    vectors = component(nlp)._words._vectors
-    text = Tokens.of(Chunk.each(nlp.make_doc(" ".join(f"word{i} again" for i in range(30)))))
-    large, small = SeenWords(vectors), SeenWords(vectors, limit=4)
-    expected, places = large([text])
-    for _ in range(2):
-        rows, found = small([text])
-        assert len(small) <= 4
-        np.testing.assert_array_equal(rows[found], expected[places])
-    np.testing.assert_array_equal(small._rows[0], large._rows[0])
-
-
-def test_a_word_is_its_form_and_its_norm(nlp: Language) -> None:
-    """The "ca" of "can't" has the norm of "can"."""
-    seen = SeenWords(component(nlp)._words._vectors)
-    rows, places = seen([Tokens.of(Chunk.each(nlp.make_doc("ca can't ca")))])
-    assert len(seen) == 3
-    assert places[0] == places[3] != places[1]
-    assert (rows[places[0]] != rows[places[1]]).any()
-
-
-@settings(max_examples=50)
-@given(texts)
-def test_the_attributes_that_spacy_no_longer_computes_change_none_of_the_four(
-    parser: Parser, nlp: Language, text: str
-) -> None:
-    columns = [ORTH, *ATTRIBUTES]
-    expected, found = (one.make_doc(text).to_array(columns) for one in (nlp, parser.nlp))
-    np.testing.assert_array_equal(found, expected)
-
-
-def test_words_are_hashed_by_four_attributes(nlp: Language) -> None:
-    doc = nlp.make_doc("kids Kids unheard")
-    rows = hashed_rows(doc.to_array(list(ATTRIBUTES)).astype(np.uint64), (50, 10, 20, 10))
-    assert rows.shape == (3, 4 * ROWS)
-    assert rows[0, :4].tolist() == rows[1, :4].tolist()  # of one norm
-    assert rows[0, 12:].tolist() != rows[1, 12:].tolist()  # of two shapes
-    assert (rows.reshape(3, 4, ROWS).max((0, 2)) < [50, 10, 20, 10]).all()
-
-
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("content", [None, b"", b"\x00garbage\xff{", b"{}"])
 def test_a_broken_component_is_refused(
@@ -231,10 +156,3 @@ def test_a_broken_component_is_refused(
         (broken / "parser" / file).write_bytes(content)
     with pytest.raises(ParserError, match="cannot load the spaCy pipeline"):
         Parser.load(broken)
-
-
-def test_angles_grow_with_the_texts(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
-    parser = component(nlp)
-    monkeypatch.setattr(parser, "_rotary_table", arc_parser.rotary_table(2, parser._speeds))
-    assert trees(nlp, [SENTENCE]) == trees(spacy.load(nlp.path), [SENTENCE])
-    assert len(parser._rotary_table[0]) >= len(nlp.make_doc(SENTENCE))

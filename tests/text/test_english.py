@@ -2,8 +2,6 @@
 
 import pytest
 import spacy
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from spacy.language import Language
 
 from heedful.text import english
@@ -14,12 +12,6 @@ def nlp() -> Language:
     made = spacy.blank("en")
     made.tokenizer = english.rules(made)
     return made
-
-
-@pytest.fixture(scope="module")
-def loaded(nlp: Language, tmp_path_factory: pytest.TempPathFactory) -> Language:
-    nlp.to_disk(folder := tmp_path_factory.mktemp("rules"))
-    return spacy.load(folder)
 
 
 @pytest.mark.parametrize(
@@ -43,45 +35,6 @@ def loaded(nlp: Language, tmp_path_factory: pytest.TempPathFactory) -> Language:
 )
 def test_tokens(nlp: Language, text: str, tokens: str) -> None:
     assert [token.text for token in nlp(text)] == tokens.split()
-
-
-PIECES = (
-    "don't",
-    "!!",
-    "<br />",
-    "-",
-    "é́",
-    "7pm",
-    "…",
-    '"',
-    "(",
-    "a",
-    ".",
-    "and/or",
-    "\u200b",
-    "日本",
-    " ",
-)
-texts = st.text(max_size=30) | st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
-
-
-@settings(max_examples=200)
-@given(texts)
-def test_every_token_is_a_piece_of_the_text(nlp: Language, text: str) -> None:
-    doc = nlp.make_doc(text)
-    assert doc.text == text
-    for token in doc:
-        assert text[token.idx : token.idx + len(token)] == token.text
-        assert token.is_space or not any(character.isspace() for character in token.text)
-
-
-@settings(max_examples=50)
-@given(texts)
-def test_the_bytes_of_the_tokenizer_hold_the_rules(
-    nlp: Language, loaded: Language, text: str
-) -> None:
-    made, expected = loaded.make_doc(text), nlp.make_doc(text)
-    assert [token.text for token in made] == [token.text for token in expected]
 
 
 @pytest.mark.parametrize("run", ["!", "(!", "-", "=.", "<br", "a-", "1-", "9k", "n't", "'", "/>"])

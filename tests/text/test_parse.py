@@ -122,30 +122,6 @@ def test_a_tokenizer_without_rules_is_asked_itself(pipeline: BuiltParser) -> Non
     assert read(own, "two kids, don't", tree=False).tokens == ("two", "kids,", "don't")
 
 
-def test_only_so_many_chunks_are_kept(
-    pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("heedful.text.tokenize.KEPT_CHUNKS", 4)
-    parser = Parser.load(pipeline.folder)
-    split = parser.tokenizer.rules
-    asked: list[str] = []
-
-    def tokenize(chunk: str) -> Doc:
-        asked.append(chunk)
-        return split(chunk)
-
-    monkeypatch.setattr(parser.tokenizer, "rules", tokenize)
-    long = "x" * 25
-    texts = ("a b c", "d e f a", f"{long} b", "a b c", long, "g h", "c d")
-    for text in texts:
-        assert read(parser, text, tree=False).tokens == tuple(text.split())
-        for known in (parser.tokenizer._recent, parser.tokenizer._older):
-            assert len(known) <= 4
-            assert max(map(len, known), default=0) < 25
-    # "c" was met again before four others were, "d" was not.
-    assert asked == [*"abcdef", long, long, *"gh", "d"]
-
-
 @settings(max_examples=150)
 @given(texts)
 def test_heads_are_a_forest_over_the_tokens(parser: Parser, text: str) -> None:
@@ -195,34 +171,6 @@ def test_a_tree_is_of_the_tokens_that_are_kept(chained: Parser) -> None:
     assert read(chained, "a b  c d e", 3).heads.tolist() == [0, 0, 1]
 
 
-@pytest.mark.parametrize("length", [1, 499, 500])
-def test_a_run_up_to_the_limit_is_read_whole(parser: Parser, length: int) -> None:
-    parse = read(parser, "see " + "x" * length)
-    assert parse.tokens == ("see", "x" * length)
-    assert not parse.cut
-
-
-@pytest.mark.parametrize("length", [501, 5_000, 1_000_000])
-def test_a_longer_run_is_cut_and_said_to_be(parser: Parser, length: int) -> None:
-    parse = read(parser, "see " + "x" * length + " and more")
-    assert parse.tokens == ("see", "x" * MAX_CHUNK)
-    assert parse.cut
-    assert spans(parse) == list(parse.tokens)
-
-
-def test_a_run_behind_the_last_token_that_fits_is_not_reached(parser: Parser) -> None:
-    parse = read(parser, "only two words " + "x" * 10_000, 2)
-    assert parse.tokens == ("only", "two")
-    assert parse.cut
-
-
-def test_runs_just_under_the_limit_do_not_add_up(parser: Parser) -> None:
-    """Two megabytes of them, the most a request may hold, are searched in one pass."""
-    parse = read(parser, ("x" * MAX_CHUNK + " ") * 4_000, 3)
-    assert parse.tokens == ("x" * MAX_CHUNK,) * 3
-    assert parse.cut
-
-
 def words(count: int, seed: int = 0) -> list[str]:
     rng = random.Random(seed)
     return ["".join(rng.choices(string.ascii_lowercase, k=7)) for _ in range(count)]
@@ -239,21 +187,6 @@ def test_ten_thousand_tokens(parser: Parser) -> None:
         shorter = read(parser, text, limit, tree=False)
         assert shorter.tokens == tuple(written[:limit])
         assert shorter.cut
-
-
-def test_a_text_of_white_space_alone_holds_no_token(parser: Parser) -> None:
-    parse = read(parser, " \n" * 50_000, 5)
-    assert len(parse) == 0
-    assert not parse.cut
-
-
-def test_two_million_characters_with_few_tokens_are_read(parser: Parser) -> None:
-    """White space is no token, and the last token is the text's last word."""
-    text = "first" + " " * 2_000_000 + "last"
-    parse = read(parser, text, 2)
-    assert parse.tokens == ("first", "last")
-    assert spans(parse) == ["first", "last"]
-    assert not parse.cut
 
 
 def test_spacys_own_limit_of_characters_is_not_met() -> None:
@@ -305,3 +238,23 @@ def test_a_text_that_cannot_be_read_does_not_harm_the_next(parser: Parser) -> No
     after = read(parser, "Two kids wash their hands.")
     assert after.tokens == before.tokens
     np.testing.assert_array_equal(after.heads, before.heads)
+
+
+X = "x" * MAX_CHUNK
+LONG = {
+    "a run of the limit": ("see " + X, EVERYTHING, ("see", X), False),
+    "a longer run": ("see " + X + "x and more", EVERYTHING, ("see", X), True),
+    "a megabyte": ("see " + "x" * 1_000_000 + " and more", EVERYTHING, ("see", X), True),
+    "a run behind the last token": ("only two words " + "x" * 10_000, 2, ("only", "two"), True),
+    "two megabytes of runs of the limit": ((X + " ") * 4_000, 3, (X,) * 3, True),
+    "white space": (" \n" * 50_000, 5, (), False),
+    "two words far apart": ("first" + " " * 2_000_000 + "last", 2, ("first", "last"), False),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_texts_are_read_as_far_as_tokens_fit(parser: Parser, name: str) -> None:
+    text, limit, tokens, cut = LONG[name]
+    parse = read(parser, text, limit)
+    assert (parse.tokens, parse.cut) == (tokens, cut)
+    assert tuple(spans(parse)) == tokens

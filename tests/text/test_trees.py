@@ -9,7 +9,6 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from heedful.text.arrays import Ints
-from heedful.text.structure import without
 from heedful.text.trees import ROOT, build, from_conllu, from_displacy, to_conllu, to_displacy
 from tests.forests import BALLGAME, BALLGAME_HEADS, forests
 
@@ -119,15 +118,3 @@ LINE = "1\tdog\t_\t_\t_\t_\t0\troot\t_\t_"
 def test_what_is_no_conllu_is_refused_by_line(content: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         from_conllu(content)
-
-
-@given(forests(), st.data())
-def test_what_is_left_without_some_tokens_is_a_tree_of_the_others(
-    heads: Ints, data: st.DataObject
-) -> None:
-    gone = sorted(data.draw(st.sets(st.integers(0, len(heads) - 1), max_size=len(heads) - 1)))
-    tokens = [f"w{i}" for i in range(len(heads))]
-    shorter = build(tokens, heads, named(heads), [True] * len(heads)).without(gone)
-    assert shorter.tokens == tuple(token for i, token in enumerate(tokens) if i not in gone)
-    np.testing.assert_array_equal(shorter.heads, without(heads, np.array(gone, np.int64)))
-    assert shorter.text[shorter.starts[-1] : shorter.stops[-1]] == shorter.tokens[-1]

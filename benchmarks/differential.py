@@ -1,4 +1,4 @@
-"""The same requests to two trees' services and libraries: python -m tests.differential OTHER_TREE
+"""The same requests to two trees' services and libraries: python -m benchmarks.differential OTHER_TREE
 
 OTHER_TREE is a checkout whose kernels are built. 2,000 texts, hostile ones and lines of the data's folder `text`, and
 malformed requests go through every route of both, and the texts through both libraries, with the bundles of

@@ -19,9 +19,9 @@ import numpy as np
 import orjson
 
 import heedful
+from benchmarks.soak.load import until
+from benchmarks.soak.scenarios import TOLERANCE, Place, told
 from tests.builders import WORDS
-from tests.faults.scenarios import TOLERANCE, Place, told
-from tests.load import until
 from tests.process import Process
 
 ROUTES = ("/embed", "/v1/embeddings", "/classify", "/tokenize")

@@ -1,6 +1,6 @@
 """Runs the scenarios at length on the shipped bundles and writes docs/reliability.md from the measurements.
 
-    python -m tests.faults [--minutes 30] [--overload 60] [--only NAME ..] [--out FILE]
+    python -m benchmarks.soak [--minutes 30] [--overload 60] [--only NAME ..] [--out FILE]
 
 A failed assertion ends the program; a figure over its limit is reported as such, and the exit status is 1.
 """
@@ -20,9 +20,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from benchmarks.soak import abuse, chaos, endurance, scenarios
 from heedful.runtime.cores import usable_cores
 from heedful.training.source_commit import source_commit
-from tests.faults import abuse, chaos, endurance, scenarios
 from tests.process import ROOT
 
 Result = tuple[Any, str, bool]
@@ -171,7 +171,7 @@ def _runs(
             place,
             endurance.for_minutes(max(1, minutes / 10)),
             SETTLED,
-            module="tests.faults.leaking",
+            module="benchmarks.soak.leaking",
         )
         return (
             found,
@@ -221,10 +221,10 @@ def _page(measured: dict[str, Any]) -> str:
     lines = [
         "# Reliability",
         "",
-        "Written by `make soak` (`tests/faults/__main__.py`) from its measurements on the shipped bundles:",
-        f"{usable_cores()} cores ({platform.machine()}), {_memory():.0f} GB, with the clients on the same machine. The",
-        "same scenarios run briefly in every test run (`tests/faults`). Times are those of this machine, which also",
-        "ran the clients. `make chaos` runs the strict clients alone.",
+        "Written by `make soak` (`benchmarks/soak/__main__.py`) from its measurements on the shipped bundles:",
+        f"{usable_cores()} cores ({platform.machine()}), {_memory():.0f} GB, with the clients on the same machine.",
+        "Five of the scenarios run briefly in every test run (`tests/faults`). Times are those of this machine, which",
+        "also ran the clients. `make chaos` runs the strict clients alone.",
         "",
         REPORTS.read_text().rstrip(),
     ]

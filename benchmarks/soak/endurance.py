@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from benchmarks.soak.load import Ask, Load, embeds, load, mixed, until
+from benchmarks.soak.scenarios import CLIENTS, Flags, Place, check
 from heedful.runtime.service import TRIM_INTERVAL
-from tests.faults.scenarios import CLIENTS, Flags, Place, check
-from tests.load import Ask, Load, embeds, load, mixed, until
 
 TIMES = 10
 TEXTS = 32  # per request of the overload

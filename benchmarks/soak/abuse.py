@@ -14,8 +14,8 @@ from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from tests.faults.scenarios import CLIENTS, Place, check, told
-from tests.load import HUNG_SECONDS, Load, embeds, load, mixed, until
+from benchmarks.soak.load import HUNG_SECONDS, Load, embeds, load, mixed, until
+from benchmarks.soak.scenarios import CLIENTS, Place, check, told
 
 HEADER = b"X-A: " + b"a" * 25 + b"\r\n"
 LATE = 10.0

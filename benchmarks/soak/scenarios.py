@@ -17,10 +17,10 @@ from pathlib import Path
 import httpx
 import numpy as np
 
+from benchmarks.soak.load import HUNG_SECONDS, Answer, Load, load, mixed, texts, until
 from heedful.export import bundle_writer
 from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import ENCODER, GOLDEN
-from tests.load import HUNG_SECONDS, Answer, Load, load, mixed, texts, until
 from tests.process import Process
 
 CLIENTS = 8
