@@ -17,7 +17,7 @@ serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000
 dev: .venv/installed  ## the development environment, with the `heedful` command
 
 test: .venv/installed test-tools  ## every test, a file at a time on each of two processes
-	.venv/bin/pytest --numprocesses 2 --dist loadfile
+	.venv/bin/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 vendor:  ## fetch what the page uses, as scripts/page/package-lock.json has it
 	npm ci --prefix scripts/page --ignore-scripts

@@ -14,6 +14,12 @@ settings.register_profile("no time limit", deadline=None)  # of an example, 200 
 settings.load_profile("no time limit")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with a slow test come first: a process takes a file at a time, and a long one at the end would run alone."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="session")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
     """A small parser."""

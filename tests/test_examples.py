@@ -11,6 +11,7 @@ import pytest
 
 from tests.process import PATIENCE, ROOT
 
+pytestmark = pytest.mark.slow
 FOLDER = ROOT / "examples"
 ALONE = {
     "hybrid_search": ["I forgot my login: To change your password", "E42: Error E42"],

@@ -37,6 +37,7 @@ from tests.builders import BuiltParser, build_bundle
 from tests.process import PATIENCE, Process, wait_for
 from tests.runtime.test_bundle import replace_file
 
+pytestmark = pytest.mark.slow
 BODY = {"inputs": ["the kids", "a dog"], "model": "tiny-nli"}
 ANSWERED = r'requests_total\{model="tiny-nli",route="/embed",status="200"\}'
 
@@ -167,41 +168,7 @@ def test_processes_without_descriptors_close_connections_and_go_on(service: Proc
     assert service.servers() == servers
 
 
-def test_an_idle_client_of_a_killed_process_is_told_nothing(service: Process) -> None:
-    ready(service)
-    with connect(service) as idle, connect(service) as other:
-        for connection in (idle, other):
-            connection.sendall(HEALTH + b"X-Request-Id: the-idle-one\r\n\r\n")
-            assert b"200 OK" in connection.recv(65536)
-        wait_for(lambda: service.log.count("the-idle-one") == 2 or None, "their end")
-        killed = service.servers()
-        for pid in killed:
-            os.kill(pid, signal.SIGKILL)
-        assert [until_closed(connection) for connection in (idle, other)] == [b"", b""]
-    ready(service)
-
-
-def test_a_dead_process_leaves_its_counts_and_no_file(service: Process, temporary: Path) -> None:
-    asked = r'^heedful_requests_total{model="none",route="/info",status="200"} (\S+)$'
-
-    def count() -> float:
-        page = httpx.get(service.url() + "/metrics", timeout=PATIENCE).text
-        found = re.search(asked, page, re.M)
-        return float(found[1]) if found else 0.0
-
-    files = service.descriptors()
-    # A route that no other test asks this service: an answer is counted after it is sent, here once.
-    httpx.get(service.url() + "/info", headers=ALLOWED, timeout=PATIENCE)
-    before = wait_for(lambda: count() or None, "a count")
-    for _ in range(2):
-        for pid in service.servers():
-            os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: len(service.servers()) == 2 or None, "two others")
-        ready(service)
-    assert count() == before
-    kept = {path.name for path in temporary.rglob("*")}
-    assert kept <= {".ses"}  # ONNX Runtime's; none of them is ours
-    wait_for(lambda: service.descriptors() <= files + 4 or None, "no more descriptors")
+# Killed in this order no five of them die in a row within 3 seconds of their start, which would end the service.
 
 
 def test_requests_in_flight_of_a_killed_process_are_cut_off_and_no_later_one(
@@ -228,28 +195,73 @@ def deaths_of(service: Process) -> float:
     return counted(page(service), "process_deaths_total")
 
 
-def test_an_answer_that_was_half_sent_is_cut_off(service: Process) -> None:
+def test_a_pause_of_all_is_no_hang(service: Process) -> None:
+    """As by `docker pause`."""
     ready(service)
-    host, _, port = service.url().removeprefix("http://").rpartition(":")
-    body = json.dumps(
-        {"inputs": ["the kids " * 8] * 4096, "model": "tiny-nli", "truncate": True}
-    ).encode()
-    head = f"POST /tokenize HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {len(body)}\r\n"
-    with socket.socket() as connection:
-        connection.settimeout(PATIENCE)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # a small buffer
-        connection.connect((host, int(port)))
-        connection.sendall(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
-        answer = connection.recv(1024)
-        for _ in range(16):  # each answers: the one that sends has filled its buffers
-            assert httpx.get(f"http://{host}:{port}/health").status_code == 200
+    servers, hangs = service.servers(), service.log.count("hangs: killing it")
+    everyone = [service.popen.pid, *servers]
+    for pid in everyone:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(6)  # the hang timeout is 4
+    for pid in everyone:
+        os.kill(pid, signal.SIGCONT)
+    ready(service)
+    assert service.servers() == servers
+    assert service.log.count("hangs: killing it") == hangs
+
+
+def test_an_idle_client_of_a_killed_process_is_told_nothing(service: Process) -> None:
+    ready(service)
+    with connect(service) as idle, connect(service) as other:
+        for connection in (idle, other):
+            connection.sendall(HEALTH + b"X-Request-Id: the-idle-one\r\n\r\n")
+            assert b"200 OK" in connection.recv(65536)
+        wait_for(lambda: service.log.count("the-idle-one") == 2 or None, "their end")
+        killed = service.servers()
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        assert [until_closed(connection) for connection in (idle, other)] == [b"", b""]
+    ready(service)
+
+
+def test_a_reload_waits_for_no_process_that_hangs(service: Process) -> None:
+    ready(service)
+    hanging = service.servers()[0]
+    os.kill(hanging, signal.SIGSTOP)
+
+    def reloaded() -> bool | None:
+        try:
+            answer = httpx.post(service.url() + "/models/reload", headers=ALLOWED, timeout=30)
+        except httpx.TransportError:
+            return None
+        return answer.is_success or None
+
+    wait_for(reloaded, "a reload")
+    assert hanging not in service.servers()
+    ready(service)
+
+
+def test_a_dead_process_leaves_its_counts_and_no_file(service: Process, temporary: Path) -> None:
+    asked = r'^heedful_requests_total{model="none",route="/info",status="200"} (\S+)$'
+
+    def count() -> float:
+        page = httpx.get(service.url() + "/metrics", timeout=PATIENCE).text
+        found = re.search(asked, page, re.M)
+        return float(found[1]) if found else 0.0
+
+    files = service.descriptors()
+    # A route that no other test asks this service: an answer is counted after it is sent, here once.
+    httpx.get(service.url() + "/info", headers=ALLOWED, timeout=PATIENCE)
+    before = wait_for(lambda: count() or None, "a count")
+    for _ in range(2):
         for pid in service.servers():
             os.kill(pid, signal.SIGKILL)
-        answer += until_closed(connection)
-    start, _, sent = answer.partition(b"\r\n\r\n")
-    assert start.startswith(b"HTTP/1.1 200 OK")
-    [length] = re.findall(rb"content-length: (\d+)", start, re.I)
-    assert 0 < len(sent) < int(length)
+        wait_for(lambda: len(service.servers()) == 2 or None, "two others")
+        ready(service)
+    assert count() == before
+    kept = {path.name for path in temporary.rglob("*")}
+    assert kept <= {".ses"}  # ONNX Runtime's; none of them is ours
+    wait_for(lambda: service.descriptors() <= files + 4 or None, "no more descriptors")
 
 
 def test_a_process_that_hangs_is_replaced_and_its_connections_are_closed(service: Process) -> None:
@@ -279,36 +291,28 @@ def test_a_process_that_hangs_is_replaced_and_its_connections_are_closed(service
     assert counted(page(service), r'limits_total\{limit="hang_timeout"\}') == hung + 1
 
 
-def test_a_reload_waits_for_no_process_that_hangs(service: Process) -> None:
+def test_an_answer_that_was_half_sent_is_cut_off(service: Process) -> None:
     ready(service)
-    hanging = service.servers()[0]
-    os.kill(hanging, signal.SIGSTOP)
-
-    def reloaded() -> bool | None:
-        try:
-            answer = httpx.post(service.url() + "/models/reload", headers=ALLOWED, timeout=30)
-        except httpx.TransportError:
-            return None
-        return answer.is_success or None
-
-    wait_for(reloaded, "a reload")
-    assert hanging not in service.servers()
-    ready(service)
-
-
-def test_a_pause_of_all_is_no_hang(service: Process) -> None:
-    """As by `docker pause`."""
-    ready(service)
-    servers, hangs = service.servers(), service.log.count("hangs: killing it")
-    everyone = [service.popen.pid, *servers]
-    for pid in everyone:
-        os.kill(pid, signal.SIGSTOP)
-    time.sleep(6)  # the hang timeout is 4
-    for pid in everyone:
-        os.kill(pid, signal.SIGCONT)
-    ready(service)
-    assert service.servers() == servers
-    assert service.log.count("hangs: killing it") == hangs
+    host, _, port = service.url().removeprefix("http://").rpartition(":")
+    body = json.dumps(
+        {"inputs": ["the kids " * 8] * 4096, "model": "tiny-nli", "truncate": True}
+    ).encode()
+    head = f"POST /tokenize HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {len(body)}\r\n"
+    with socket.socket() as connection:
+        connection.settimeout(PATIENCE)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # a small buffer
+        connection.connect((host, int(port)))
+        connection.sendall(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
+        answer = connection.recv(1024)
+        for _ in range(16):  # each answers: the one that sends has filled its buffers
+            assert httpx.get(f"http://{host}:{port}/health").status_code == 200
+        for pid in service.servers():
+            os.kill(pid, signal.SIGKILL)
+        answer += until_closed(connection)
+    start, _, sent = answer.partition(b"\r\n\r\n")
+    assert start.startswith(b"HTTP/1.1 200 OK")
+    [length] = re.findall(rb"content-length: (\d+)", start, re.I)
+    assert 0 < len(sent) < int(length)
 
 
 def test_a_reload_reaches_every_process(

@@ -19,6 +19,7 @@ from schemathesis.checks import (
 from tests.app.conftest import KEY
 from tests.process import PATIENCE, Process
 
+pytestmark = pytest.mark.slow
 document = json.loads(Path("docs/openapi.json").read_text(encoding="utf-8"))
 for path in document["paths"].values():
     for operation in path.values():  # it cannot write NDJSON, which tests/app/test_ndjson.py has

@@ -9,10 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.builders import build_models
 from tests.process import PATIENCE, ROOT, wait_for
 
+pytestmark = pytest.mark.slow
 CLIENTS = 4
 ENVIRONMENT = {
     "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.getenv("PYTHONPATH")])),
@@ -21,23 +23,6 @@ ENVIRONMENT = {
     "RAY_worker_niceness": "0",
     "RAY_DEDUP_LOGS": "0",
 }
-
-
-THREADS = """
-import os
-from deploy.ray_serve import load_settings
-print(load_settings().threads)
-os.environ["HEEDFUL_THREADS"] = "3"
-print(load_settings().threads)
-"""
-
-
-def test_a_replica_has_one_thread_unless_the_setting_says_otherwise() -> None:
-    # Not in this process, where Ray's warnings at its import would be errors.
-    command = [sys.executable, "-c", THREADS]
-    env = {**os.environ, **ENVIRONMENT}
-    printed = subprocess.check_output(command, cwd=ROOT, env=env, text=True, timeout=PATIENCE)
-    assert printed.split() == ["1", "3"]
 
 
 def test_a_killed_replica_gives_no_answer_but_200_and_503(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ import pytest
 from tests.builders import build_models
 from tests.process import PATIENCE, Process, wait_for
 
+pytestmark = pytest.mark.slow
 CLIENTS = 2
 FLAGS = {"port": "0", "processes": "1", "threads": "1"}
 

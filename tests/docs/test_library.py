@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.process import PATIENCE, ROOT
+
+pytestmark = pytest.mark.slow
 
 CELLS = """
 import ast, json, sys

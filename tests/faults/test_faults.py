@@ -10,7 +10,7 @@ from benchmarks.soak.endurance import for_requests, mixed_traffic, overload
 from benchmarks.soak.scenarios import Place, reload, terminate
 from tests.builders import build_models
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -27,10 +27,13 @@ def runtime_library(name: str) -> str:
     return subprocess.check_output(command, text=True).strip()
 
 
-pytestmark = pytest.mark.skipif(
-    "/" not in runtime_library("libasan.so") and "CI" not in os.environ,
-    reason="the C compiler has no AddressSanitizer",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        "/" not in runtime_library("libasan.so") and "CI" not in os.environ,
+        reason="the C compiler has no AddressSanitizer",
+    ),
+]
 
 
 def sources(folder: Path) -> Path:

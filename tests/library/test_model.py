@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -143,14 +142,6 @@ def test_a_pickle_loads_it_again(models: Path, tmp_path: Path) -> None:
         BundleError, match=r"tiny-sst2: .* the model that was pickled .*: load it by"
     ):
         pickle.loads(pickled)
-
-
-def test_threads_share_it(model: Model) -> None:
-    texts = random_texts(60)
-    expected = [model.encode(text) for text in texts]
-    with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(model.encode, texts))
-    np.testing.assert_array_equal(found, expected)
 
 
 def test_a_script_needs_no_guard_and_no_torch(models: Path, tmp_path: Path) -> None:
