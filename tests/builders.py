@@ -6,16 +6,13 @@ each with a vector of its place. The heads are one linear layer. Weights are
 random, from a seed: the answers mean nothing, but they are right or wrong to the last digit.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import spacy
-from onnx import TensorProto, helper, numpy_helper
 from spacy.training import Example
 from thinc.api import fix_random_seed
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
@@ -32,14 +29,13 @@ from heedful.runtime.bundles.card import (
     VOCAB,
     Card,
 )
-from heedful.runtime.explain.graph import SCALE
-from heedful.text import composition
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence
 from heedful.text.kinds import Kind
 from heedful.text.parse import fingerprint
 from heedful.text.pieces import Pieces
 from heedful.text.vocab import SPECIAL
+from tests.graphs import doubled, encoder_graph, explain_graph, head_graph
 
 WORDS = (
     *("a", "the", "two", "three", "kid", "kids", "dog", "man", "at"),
@@ -187,10 +183,10 @@ def build_bundle(
     if explain:
         files[EXPLAIN] = share_weights(explain_graph(table, tree=tree, places=places), encoder)
     if int8:
-        files[ENCODER_INT8] = externalize_weights(_doubled(encoder), encoder, ENCODER)
+        files[ENCODER_INT8] = externalize_weights(doubled(encoder), encoder, ENCODER)
         if explain:
-            doubled = _doubled(explain_graph(table, tree=tree, places=places))
-            files[EXPLAIN_INT8] = share_weights(doubled.SerializeToString(), encoder)
+            twice = doubled(explain_graph(table, tree=tree, places=places))
+            files[EXPLAIN_INT8] = share_weights(twice.SerializeToString(), encoder)
         card["int8"] = {
             **{"products": 1, "left": 0, "dataset": "toy", "metric": "accuracy"},
             **{"float32": 0.5, "int8": 0.5, "cosine": 1.0, "sentences": 2, "company": 0.0},
@@ -237,212 +233,3 @@ def build_models(models: Path) -> BuiltParser:
     build_bundle(models, parser, name="tiny-sst2", kind="classification", explain=True)
     build_bundle(models, parser, name="tiny-flat", kind="embedding", tree=False)
     return parser
-
-
-def encoder_graph(
-    table: Floats,
-    *,
-    tree: bool,
-    places: Floats | None = None,
-    composed: int = 0,
-) -> bytes:
-    """encoder.onnx: mean over tokens of tanh(table[id] + alpha * table[id of the governor]).
-
-    With `places` an id is a piece: a word is the mean of its pieces' table[id] + places[position]. With
-    `composed` rows of features, an unlisted word is the sum of those of its features.
-    """
-    nodes, inputs, constants = _encoder_nodes(table, tree=tree, places=places)
-    if composed:
-        _compose(nodes, inputs, constants, (composed, table.shape[1]))
-    outputs = [_value("embedding", TensorProto.FLOAT, "B", table.shape[1])]
-    return _model(nodes, inputs, outputs, constants)
-
-
-def explain_graph(
-    table: Floats,
-    *,
-    tree: bool,
-    places: Floats | None = None,
-) -> bytes:
-    """explain.onnx, whole: the same of sentences without padding, with one map, two poolings, a gate.
-
-    The map is the softmax of the tokens' products, the first pooling that of their sums. The prior
-    `dependency` is alpha. Word vectors of words can be scaled.
-    """
-    nodes, inputs, constants = _encoder_nodes(table, tree=tree, places=places)
-    if places is None:
-        constants[SCALE] = np.ones((1, 1), np.float32)
-        inputs.append(_value(SCALE, TensorProto.FLOAT, "SB", "SL"))
-        nodes[0].output[0] = "unscaled"
-        nodes[1:1] = [
-            helper.make_node("Unsqueeze", [SCALE, "last"], ["scale3"]),
-            helper.make_node("Mul", ["unscaled", "scale3"], ["words"]),
-        ]
-    if tree:
-        inputs.append(_value("dependency", TensorProto.BOOL))
-        nodes[:0] = [
-            helper.make_node("Cast", ["dependency"], ["on"], to=TensorProto.FLOAT),
-            helper.make_node("Mul", ["alpha", "on"], ["weight"]),
-        ]
-        next(node for node in nodes if "scaled" in node.output).input[1] = "weight"
-    nodes += [
-        helper.make_node("Identity", ["hidden"], ["states"]),
-        helper.make_node("Transpose", ["hidden"], ["turned"], perm=[0, 2, 1]),
-        helper.make_node("MatMul", ["hidden", "turned"], ["products"]),
-        helper.make_node("Softmax", ["products"], ["weights"]),
-        helper.make_node("Unsqueeze", ["weights", "first"], ["maps"]),
-        helper.make_node("ReduceSum", ["hidden", "last"], ["sums"], keepdims=0),
-        helper.make_node("Softmax", ["sums"], ["shares"]),
-        helper.make_node("Div", ["mask", "count"], ["means"]),
-        helper.make_node("Unsqueeze", ["shares", "first"], ["shares3"]),
-        helper.make_node("Unsqueeze", ["means", "first"], ["means3"]),
-        helper.make_node("Concat", ["shares3", "means3"], ["pooling"], axis=1),
-        helper.make_node("Sigmoid", ["sums"], ["opened"]),
-        helper.make_node("Unsqueeze", ["opened", "first"], ["gate"]),
-    ]
-    outputs = [
-        _value("embedding", TensorProto.FLOAT, "B", table.shape[1]),
-        _value("states", TensorProto.FLOAT, "B", "L", table.shape[1]),
-        _value("pooling", TensorProto.FLOAT, "B", 2, "L"),
-        _value("maps", TensorProto.FLOAT, "B", 1, "L", "L"),
-        _value("gate", TensorProto.FLOAT, "B", 1, "L"),
-    ]
-    names = {"pooling": ["sums", "mean"], "maps": ["products"], "gate": ["gate"]}
-    return _model(nodes, inputs, outputs, constants, names)
-
-
-def _encoder_nodes(
-    table: Floats, *, tree: bool, places: Floats | None
-) -> tuple[list[Any], list[Any], dict[str, Any]]:
-    """Nodes, inputs and constants."""
-    constants = {
-        "table": table,
-        "zero": np.array(0),
-        "one": np.array(1),
-        "last": np.array([-1]),
-        "first": np.array([1]),
-    }
-    inputs = [_value("ids", TensorProto.INT64, "B", "S"), _value("lengths", TensorProto.INT64, "B")]
-    nodes = [helper.make_node("Gather", ["table", "ids"], ["words"])]
-    shaped = "ids"
-    if places is not None:
-        constants["places"] = places
-        inputs.append(_value("pieces", TensorProto.INT64, "B", "L"))
-        nodes, shaped = _words_of_pieces(), "pieces"
-    summed = "words"
-    if tree:
-        inputs += [_value("heads", TensorProto.INT64, "B", "L"), _value("alpha", TensorProto.FLOAT)]
-        nodes += [
-            helper.make_node("Unsqueeze", ["heads", "last"], ["index"]),
-            helper.make_node("GatherND", ["words", "index"], ["governors"], batch_dims=1),
-            helper.make_node("Mul", ["governors", "alpha"], ["scaled"]),
-            helper.make_node("Add", ["words", "scaled"], ["summed"]),
-        ]
-        summed = "summed"
-    nodes += [
-        helper.make_node("Tanh", [summed], ["hidden"]),
-        helper.make_node("Shape", [shaped], ["length"], start=1, end=2),
-        helper.make_node("Squeeze", ["length"], ["L"]),
-        helper.make_node("Range", ["zero", "L", "one"], ["positions"]),
-        helper.make_node("Unsqueeze", ["lengths", "last"], ["column"]),
-        helper.make_node("Less", ["positions", "column"], ["inside"]),
-        helper.make_node("Cast", ["inside"], ["mask"], to=TensorProto.FLOAT),
-        helper.make_node("Unsqueeze", ["mask", "last"], ["mask3"]),
-        helper.make_node("Mul", ["hidden", "mask3"], ["masked"]),
-        helper.make_node("ReduceSum", ["masked", "first"], ["total"], keepdims=0),
-        helper.make_node("Cast", ["column"], ["count"], to=TensorProto.FLOAT),
-        helper.make_node("Div", ["total", "count"], ["embedding"]),
-    ]
-    return nodes, inputs, constants
-
-
-def _compose(
-    nodes: list[Any], inputs: list[Any], constants: dict[str, Any], shape: tuple[int, int]
-) -> None:
-    """The word table, followed by the composed words of `features`: the first is the last row, -1."""
-    constants["spelling"] = np.random.default_rng(4).normal(size=shape).astype(np.float32)
-    constants["end"] = np.array([-(2**31)])
-    inputs.append(_value("features", TensorProto.INT64, "K", composition.FEATURES))
-    nodes[0].input[0] = "words_and_composed"
-    nodes[:0] = [
-        helper.make_node("Gather", ["spelling", "features"], ["spelled"]),
-        helper.make_node("ReduceSum", ["spelled", "first"], ["in_order"], keepdims=0),
-        helper.make_node("Slice", ["in_order", "last", "end", "axis", "last"], ["composed"]),
-        helper.make_node("Concat", ["table", "composed"], ["words_and_composed"], axis=0),
-    ]
-    constants["axis"] = np.array([0])
-
-
-def _words_of_pieces() -> list[Any]:
-    """(B, S) ids and (B, L) pieces of each word -> words (B, L, D)."""
-    return [
-        helper.make_node("Gather", ["table", "ids"], ["identities"]),
-        helper.make_node("Shape", ["ids"], ["width"], start=1, end=2),
-        helper.make_node("Squeeze", ["width"], ["S"]),
-        helper.make_node("Range", ["zero", "S", "one"], ["span"]),
-        helper.make_node("Gather", ["places", "span"], ["placed"]),
-        helper.make_node("Add", ["identities", "placed"], ["vectors"]),
-        helper.make_node("CumSum", ["pieces", "one"], ["summed_pieces"]),
-        helper.make_node("Add", ["summed_pieces", "one"], ["ends"]),
-        helper.make_node("Sub", ["ends", "pieces"], ["starts"]),
-        helper.make_node("Unsqueeze", ["ends", "last"], ["ends3"]),
-        helper.make_node("Unsqueeze", ["starts", "last"], ["starts3"]),
-        helper.make_node("GreaterOrEqual", ["span", "starts3"], ["behind"]),
-        helper.make_node("Less", ["span", "ends3"], ["before"]),
-        helper.make_node("And", ["behind", "before"], ["own"]),
-        helper.make_node("Cast", ["own"], ["own_float"], to=TensorProto.FLOAT),
-        helper.make_node("MatMul", ["own_float", "vectors"], ["word_sums"]),
-        helper.make_node("Max", ["pieces", "one"], ["counted"]),
-        helper.make_node("Unsqueeze", ["counted", "last"], ["counted3"]),
-        helper.make_node("Cast", ["counted3"], ["counts_float"], to=TensorProto.FLOAT),
-        helper.make_node("Div", ["word_sums", "counts_float"], ["words"]),
-    ]
-
-
-def _doubled(graph: bytes) -> onnx.ModelProto:
-    """The same graph, but that its embedding is added to itself."""
-    model = onnx.load_from_string(graph)
-    for node in model.graph.node:
-        if "embedding" in node.output:
-            node.output[0] = "half"
-    model.graph.node.append(helper.make_node("Add", ["half", "half"], ["embedding"]))
-    return model
-
-
-def head_graph(kind: Kind, dimension: int, classes: int) -> bytes:
-    """head.onnx: one linear layer over the sentence, or over [first; second; first * second]."""
-    rng = np.random.default_rng(2)
-    if kind == "classification":
-        inputs = [_value("sentence", TensorProto.FLOAT, "B", dimension)]
-        nodes, features, width = [], "sentence", dimension
-    else:
-        inputs = [_value(name, TensorProto.FLOAT, "B", dimension) for name in ("first", "second")]
-        nodes = [
-            helper.make_node("Mul", ["first", "second"], ["product"]),
-            helper.make_node("Concat", ["first", "second", "product"], ["features"], axis=1),
-        ]
-        features, width = "features", 3 * dimension
-    weights = rng.normal(size=(width, classes)).astype(np.float32)
-    nodes.append(helper.make_node("MatMul", [features, "weights"], ["logits"]))
-    outputs = [_value("logits", TensorProto.FLOAT, "B", classes)]
-    return _model(nodes, inputs, outputs, {"weights": weights})
-
-
-def _model(
-    nodes: list[Any],
-    inputs: list[Any],
-    outputs: list[Any],
-    constants: dict[str, Any],
-    metadata: dict[str, Any] | None = None,
-) -> bytes:
-    tensors = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    graph = helper.make_graph(nodes, "tiny", inputs, outputs, tensors)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    helper.set_model_props(model, {k: json.dumps(v) for k, v in (metadata or {}).items()})
-    onnx.checker.check_model(model, full_check=True)
-    serialised: bytes = model.SerializeToString()
-    return serialised
-
-
-def _value(name: str, kind: int, *shape: str | int) -> Any:
-    return helper.make_tensor_value_info(name, kind, shape)

@@ -15,7 +15,7 @@ settings.load_profile("no time limit")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with a slow test come first: a process takes a file at a time, and a long one at the end would run alone."""
+    """Files with a slow test come first: a process takes a file at a time, and a long one at the end runs alone."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 

@@ -14,7 +14,7 @@ from heedful.app.http.request_record import CLIENT_CLOSED, CLIENT_GONE
 from heedful.runtime.inference import Inference
 from heedful.runtime.service import Service
 from tests.app.conftest import Serve, held
-from tests.app.test_errors import JSON, check
+from tests.app.test_errors import check
 from tests.app.test_ndjson import NDJSON
 from tests.process import PATIENCE
 
@@ -60,15 +60,6 @@ async def test_504_at_the_time_limit_and_the_work_is_dropped(tight: httpx.AsyncC
     assert (await waiting).status_code == 200
 
 
-async def test_504_when_the_body_never_ends(tight: httpx.AsyncClient) -> None:
-
-    async def stuck() -> AsyncIterator[bytes]:
-        yield b'{"inputs": '
-        await asyncio.Event().wait()
-
-    check(await tight.post("/embed", content=stuck(), headers=JSON), 504, "timeout")
-
-
 async def test_429_refuses_the_whole_request_and_says_when_to_return(
     tight: httpx.AsyncClient,
 ) -> None:
@@ -90,16 +81,6 @@ async def test_each_document_of_a_rerank_takes_a_place(tight: httpx.AsyncClient)
         check(await tight.post("/v1/rerank", json=body), 429, "overloaded")
     assert (await first).status_code == 200
     assert (await tight.post("/v1/rerank", json=body)).status_code == 200
-
-
-async def test_the_queue_one_to_either_side(tight: httpx.AsyncClient) -> None:
-    """Two inputs fit, a third does not."""
-    bodies = [{**BODY, "inputs": text} for text in "abc"]
-    async with held(tight):
-        tasks = [asyncio.create_task(tight.post("/embed", json=body)) for body in bodies]
-        done, fitting = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    check(done.pop().result(), 429, "overloaded")
-    assert [(await task).status_code for task in fitting] == [200, 200]
 
 
 async def post_and_go(

@@ -71,30 +71,6 @@ async def test_names_of_unknown_fields_are_harmless(client: httpx.AsyncClient) -
 
 
 @pytest.mark.parametrize("path", ["/classify", "/predict", "/"])
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("hypothesis_template", "It is about {}."),
-        ("multi_label", False),
-        ("aggregation_strategy", "simple"),
-        ("ignore_labels", []),
-        ("stride", 3),
-        ("targets", ["kids"]),
-        ("src_lang", "en"),
-        ("tgt_lang", "de"),
-        ("generate_parameters", {}),
-    ],
-)
-async def test_parameters_of_the_hubs_other_tasks_are_refused(
-    client: httpx.AsyncClient, path: str, name: str, value: object
-) -> None:
-    """InferenceClient hides the header that would name them, and takes the labels for its task's."""
-    body = {"inputs": "kids", "parameters": {name: value}}
-    refused = await client.post(path, json=body)
-    assert name in check(refused, 422, "unsupported", f"parameters.{name}")["message"]
-
-
-@pytest.mark.parametrize("path", ["/classify", "/predict", "/"])
 async def test_the_hubs_text_classification(client: httpx.AsyncClient, path: str) -> None:
     plain = (await post(client, "/classify", inputs=TEXTS[0])).json()
     answer = (await post(client, path, inputs=TEXTS[0], parameters={}, options={"x": 1})).json()

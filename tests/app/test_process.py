@@ -18,7 +18,7 @@ import yaml
 
 from heedful.app.process.listening import listen
 from tests.app.conftest import Start
-from tests.process import PATIENCE, ROOT, tool, wait_for
+from tests.process import PATIENCE, ROOT, Process, tool, wait_for
 
 BODY = {"inputs": ["a", "b"], "model": "tiny-nli"}
 
@@ -295,3 +295,32 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     assert process.exit_status() == 0
     down = subprocess.run(healthcheck, env=env, capture_output=True, timeout=PATIENCE, check=False)
     assert down.returncode != 0
+
+
+FULL = 'mount -t tmpfs -o size=64k tmpfs "$TMPDIR"; cat /dev/zero >"$TMPDIR/zeros" 2>"$WHY"'
+
+
+def test_the_service_answers(models: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    # In a mount namespace, which ends with the process.
+    command = ("unshare", "-rm", "sh", "-c", f'{FULL}; exec "$@"', "sh", sys.executable)
+    process = Process(
+        tmp_path / "log",
+        {"port": "0", "models": str(models), "processes": "2", "threads": "1"},
+        {"TMPDIR": str(folder), "WHY": str(tmp_path / "why")},
+        (*command, "-m", "heedful"),
+    )
+    try:
+        url = process.ready()
+        assert "No space left on device" in (tmp_path / "why").read_text()
+        for number in range(3):
+            body = {"inputs": [f"kids {number}"], "model": "tiny-sst2"}
+            answer = httpx.post(url + "/classify", json=body, timeout=PATIENCE)
+            assert answer.status_code == 200, answer.text
+        assert httpx.get(url + "/metrics", timeout=PATIENCE).is_success
+        process.popen.send_signal(signal.SIGTERM)
+        assert process.exit_status() == 0
+    finally:
+        process.close()
+    assert "Traceback" not in process.log

@@ -32,6 +32,17 @@ REFUSED = r"""
 422 /classify unsupported parameters.multi_label {"inputs":"kids","labels":LABELS,"parameters":{"multi_label":true}}
 422 /classify unsupported parameters.function_to_apply {"inputs":"a","labels":LABELS,RAW}
 422 /classify invalid_value parameters.candidate_labels[1] {"inputs":"a","parameters":{"candidate_labels":["b","b"]}}
+422 /classify unsupported parameters.hypothesis_template {"inputs": "a", "parameters": {"hypothesis_template": "{}"}}
+422 /classify unsupported parameters.aggregation_strategy {"inputs": "a", "parameters": {"aggregation_strategy":"max"}}
+422 /classify unsupported parameters.ignore_labels {"inputs": "a", "parameters": {"ignore_labels": []}}
+422 /classify unsupported parameters.stride {"inputs": "a", "parameters": {"stride": 3}}
+422 /classify unsupported parameters.targets {"inputs": "a", "parameters": {"targets": ["kids"]}}
+422 /classify unsupported parameters.src_lang {"inputs": "a", "parameters": {"src_lang": "en"}}
+422 /classify unsupported parameters.tgt_lang {"inputs": "a", "parameters": {"tgt_lang": "de"}}
+422 /classify unsupported parameters.generate_parameters {"inputs": "a", "parameters": {"generate_parameters": {}}}
+422 /predict unsupported parameters.stride {"inputs": "a", "parameters": {"stride": 3}}
+422 / unsupported parameters.targets {"inputs": "a", "parameters": {"targets": ["kids"]}}
+422 / unsupported parameters.multi_label {"inputs": "a", "parameters": {"multi_label": false}}
 422 /classify wrong_task model {"inputs": "x", "model": "tiny-related"}
 422 /classify wrong_task model {"inputs": "a", "model": "tiny-nli"}
 404 /classify model_not_found model {"inputs": "a", "model": "bert"}

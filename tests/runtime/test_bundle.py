@@ -25,10 +25,9 @@ from tests.builders import (
     WORDS,
     BuiltParser,
     build_bundle,
-    encoder_graph,
-    head_graph,
     word_table,
 )
+from tests.graphs import encoder_graph, head_graph
 
 NAME = "tiny-sst2"
 

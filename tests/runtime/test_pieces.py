@@ -101,12 +101,6 @@ def test_a_text_of_too_many_pieces_is_refused_or_cut_behind_a_word(
     assert ask(embed(service, [longer], model="tiny-words")).truncated == 0
 
 
-def test_a_word_as_long_as_the_parser_lets_one_be(served: Running) -> None:
-    result = served.ask(embed(served.service, ["x" * 500, "中" * 500], model=NAME))
-    assert (result.tokens, result.unlisted, result.truncated) == (2, 2, 0)
-    assert np.isfinite(result.value).all()
-
-
 def test_a_limit_beyond_the_graph_s_is_refused(folder: Path, tmp_path: Path) -> None:
     """The graph has places for 40 pieces."""
     card = bundle.read(folder / NAME).card

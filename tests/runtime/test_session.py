@@ -8,7 +8,8 @@ import pytest
 
 from heedful.runtime.engine.session import OrtSession
 from heedful.text.batch import Sentence, collate
-from tests.builders import encoder_graph, word_table
+from tests.builders import word_table
+from tests.graphs import encoder_graph
 
 
 @pytest.fixture(scope="module")

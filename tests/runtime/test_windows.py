@@ -6,10 +6,9 @@ import pytest
 from heedful.runtime.answers import normalise
 from heedful.runtime.engine.windows import MAX_WINDOWS
 from heedful.runtime.errors import BadInput
-from heedful.runtime.inputs import Inputs
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.tokenize import MAX_CHUNK
-from tests.asking import embed, similarity
+from tests.asking import embed
 from tests.builders import WORDS
 from tests.runtime.conftest import Running
 
@@ -79,24 +78,6 @@ def test_a_text_of_too_many_windows_is_cut(running: Running) -> None:
     result = running.ask(embed(running.service, [document, "dog"], mean=True))
     assert (result.averaged, result.truncated, result.inputs) == (1, 1, 2)
     assert result.tokens < len(document.split())
-
-
-def test_a_text_that_takes_long_to_tokenize(running: Running) -> None:
-    """A megabyte of commas, of which the tokenizer makes a token each, in time quadratic in a run."""
-    result = running.ask(embed(running.service, ["," * 1_000_000], mean=True))
-    assert (result.averaged, result.truncated) == (1, 1)
-
-
-def test_similarity_takes_means(running: Running) -> None:
-    document = " ".join(words(3 * MAX_TOKENS))
-    rows = running.ask(embed(running.service, ["dog", document], mean=True)).value
-    inference = running.service.bind("embed")
-    with pytest.raises(BadInput, match="set truncate"):
-        running.ask(similarity(running.service, "dog", [document]))
-    both = Inputs(["dog"], ["source"]), Inputs.from_texts([document])
-    result = running.ask(running.service.answer(inference.similarity(*both, mean=True)))
-    unit = normalise(rows)
-    assert result.value == pytest.approx([unit[0] @ unit[1]], abs=1e-6)
 
 
 def test_a_tree_that_is_too_long_is_refused(running: Running, parser: Parser) -> None:

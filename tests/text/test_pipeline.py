@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 import spacy
-from spacy import displacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Token
 
@@ -122,11 +121,3 @@ def test_the_components_of_others_join_it(tmp_path: Path) -> None:
     assert len(list(doc.sents)) == 2
     with nlp.memory_zone():
         assert nlp("Words that nobody has heard: brillig, slithy.").text.endswith("slithy.")
-
-
-def test_displacy_draws_it(nlp: Language) -> None:
-    drawn = displacy.render(
-        nlp("Two kids wash their hands"), style="dep", page=False, jupyter=False
-    )
-    assert all(relation in drawn for relation in ("nsubj", "nmod:poss", "obj"))
-    assert drawn.count('class="displacy-arc"') == 4
