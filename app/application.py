@@ -30,6 +30,7 @@ from heedful.app.routes import (
     status,
 )
 from heedful.app.routes.compat import (
+    cohere,
     huggingface,
     kserve,
     kserve_tensors,
@@ -53,6 +54,7 @@ ROUTERS = (
     status.control_router,
     pages.router,
     similarity.rerank_router,
+    cohere.router,
     kserve.router,
     kserve.infer_router,
 )

@@ -29,7 +29,7 @@ NO_INPUTS = frozenset({"displacy"})
 """Fields whose lists are not inputs of the request."""
 INPUTS = frozenset({"documents", "input", "inputs", "pairs", "sentences", "texts"})
 """Fields whose lists are. Other lists belong to no route, or are wrong there."""
-LABELS = frozenset({"candidate_labels", "labels"})
+LIMITED = frozenset({"candidate_labels", "embedding_types", "labels"})
 """Fields whose lists have another limit, that of their schema."""
 
 _STEPS = bytes.maketrans(b'"[{]}', b"\x00\x01\x01\xff\xff")
@@ -170,7 +170,7 @@ def check_counts(value: object, max_inputs: int, path: str = "") -> None:
         return
     for name, field in value.items():
         if isinstance(field, list):
-            if name in LABELS:
+            if name in LIMITED:
                 continue
             if len(field) > max_inputs and not _is_one_text(name, field):
                 param = path + name

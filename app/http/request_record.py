@@ -28,6 +28,8 @@ log = logging.getLogger("heedful.access")
 
 PUBLIC = frozenset({"/health", "/ready", "/metrics", "/v2/health/live", "/v2/health/ready"})
 """Routes that need no API key: probes and scrapers have none."""
+COHERES = frozenset({"/v2/embed", "/v2/rerank"})
+"""Paths of Cohere's among those of the Open Inference Protocol, whose errors are texts."""
 CLIENT_CLOSED = 499
 """nginx's status for a client that disconnected before the answer; in log and metrics only."""
 RECORD = "heedful.record"
@@ -76,7 +78,7 @@ class Record:
             id=request_id(sent_id) if sent_id else new_id(),
             route=route,
             headers=first,
-            text_error=path == "/v2" or (path.startswith("/v2/") and path != "/v2/rerank"),
+            text_error=path == "/v2" or (path.startswith("/v2/") and path not in COHERES),
             media=media.partition(";")[0].strip().lower(),
             bulk=first.get(b"x-priority", b"").strip().lower() == b"bulk",
         )

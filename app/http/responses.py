@@ -1,5 +1,6 @@
 """The bytes of an answer: JSON, or arrays for clients that ask for `Accept: application/octet-stream`."""
 
+import base64
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -13,7 +14,6 @@ from heedful.app.schemas.openapi_responses import BYTES
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.engine.work import Steps
 from heedful.runtime.errors import BadInput
-from heedful.text.arrays import Floats
 
 ROWS_AT_ONCE = 64
 """Rows of an answer that are written without a pause: 1 to 2 ms."""
@@ -21,7 +21,10 @@ ROWS_AT_ONCE = 64
 LONGEST = 2.0**63
 """orjson reads integers that do not fit into 64 bits as floats of this size and more."""
 
-ARRAY_HEADERS = {"X-Dtype": "float32 or float16, little-endian.", "X-Shape": "rows,columns."}
+ARRAY_HEADERS = {
+    "X-Dtype": "float32 or float16, little-endian; int8 or uint8.",
+    "X-Shape": "rows,columns.",
+}
 """Of an answer in bytes."""
 DTYPES: Mapping[str, str] = {"float32": "<f4", "float16": "<f2"}
 """What a client may ask for, and numpy's name of it. The first is meant where none is named."""
@@ -64,6 +67,11 @@ def rows(values: Sequence[Any] | npt.NDArray[Any]) -> Steps[bytes]:
     return b"[" + b",".join(parts) + b"]"
 
 
+def base64_of(row: npt.NDArray[Any]) -> str:
+    """A vector's bytes, little-endian, in base64."""
+    return base64.b64encode(row.astype(row.dtype.newbyteorder("<")).tobytes()).decode()
+
+
 def ranked(
     scores: npt.NDArray[Any], card: Card, top_k: int | None = None, *, raw: bool = False
 ) -> list[dict[str, Any]]:
@@ -103,11 +111,13 @@ def wanted_dtype(scope: Scope) -> str | None:
 class ArrayBytes(Response):
     """Rows (N, D) one after the other, little-endian."""
 
-    def __init__(self, rows: Floats, dtype: str) -> None:
-        """`dtype` is one of DTYPES."""
+    def __init__(self, rows: npt.NDArray[Any], dtype: str) -> None:
+        """`dtype` is one of DTYPES; rows of int8 or uint8 are written as they are."""
         shape = ",".join(map(str, rows.shape))
+        if rows.dtype.itemsize == 1:
+            dtype = rows.dtype.name
         super().__init__(
-            rows.astype(DTYPES[dtype]).tobytes(),
+            rows.astype(DTYPES.get(dtype, dtype)).tobytes(),
             headers={"X-Dtype": dtype, "X-Shape": shape},
             media_type=BYTES,
         )

@@ -21,6 +21,7 @@ from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.explain.serialize import explanation, tokens
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
+from heedful.runtime.precision import as_precision
 from heedful.text.kinds import NLI_LABELS
 
 router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
@@ -34,7 +35,7 @@ router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERROR
 )
 async def embed(body: request_bodies.EmbedRequest, request: InferenceRequest) -> Response:
     """One row of numbers for each input, in order; as bytes for `Accept: application/octet-stream`."""
-    dtype = responses.wanted_dtype(request.scope)
+    dtype, precision = responses.wanted_dtype(request.scope), body.precision
     asked = request.bind("embed", body.model).embed(
         given_trees.read_inputs(body.inputs),
         truncate=request.truncates(body.truncate),
@@ -43,10 +44,13 @@ async def embed(body: request_bodies.EmbedRequest, request: InferenceRequest) ->
         dimensions=body.dimensions,
     )
     in_parts = dtype is None and asked.rows > responses.ROWS_AT_ONCE
-    result = await request.run(asked, responses.rows if in_parts else None)
-    if dtype:
-        return responses.ArrayBytes(result.value, dtype)
-    return responses.JSONBytes(result.value) if in_parts else responses.json(result.value)
+    if in_parts:
+        result = await request.run(
+            asked, lambda rows: responses.rows(as_precision(rows, precision))
+        )
+        return responses.JSONBytes(result.value)
+    vectors = as_precision((await request.run(asked)).value, precision)
+    return responses.ArrayBytes(vectors, dtype) if dtype else responses.json(vectors)
 
 
 @router.post(

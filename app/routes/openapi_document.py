@@ -64,6 +64,11 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "/explain": {"inputs": "It is not without charm.", "evidence": True},
     "/v1/embeddings": {"input": "Kids wash their hands.", "model": "ms-san-embed"},
     "/v1/rerank": _RANK,
+    "/v2/embed": {
+        "model": "ms-san-embed",
+        "texts": ["Kids wash their hands."],
+        "embedding_types": ["int8", "ubinary"],
+    },
     "/v2/rerank": _RANK,
     "/v2/models/{model}/infer": _TENSORS,
     "/v2/models/{model}/versions/{version}/infer": _TENSORS,

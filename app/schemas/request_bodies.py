@@ -36,6 +36,7 @@ from heedful.app.schemas.huggingface_bodies import (
     TopK,
     ZeroShotParameters,
 )
+from heedful.runtime.precision import FewerBits, Precision
 
 
 def _no_prompt(name: str | None) -> str | None:
@@ -136,6 +137,10 @@ Dimensions = Annotated[
 ]
 
 
+OutputDtype = Literal["float", FewerBits]
+"""Numbers of a vector as Cohere, Voyage and Mistral name them."""
+
+
 class ConfidenceOption(StrictModel):
     trust: bool = Field(False, description="Also say how far each answer can be trusted.")
 
@@ -146,6 +151,10 @@ class EmbedRequest(Request, Truncation):
     inputs: Items
     normalize: bool = Field(True, description="Scale each row to length 1.")
     dimensions: Dimensions = None
+    precision: Precision = Field(
+        "float32",
+        description="int8 and uint8 send a byte a value, binary and ubinary a bit: eight values in a number.",
+    )
     long: Annotated[Long, AfterValidator(not_both)] = None
     prompt_name: PromptName = None
 

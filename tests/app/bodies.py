@@ -26,6 +26,12 @@ def bodies(text: str, *, truncate: bool = False, count: int = 1) -> dict[str, di
         "/rerank": {"query": text, "texts": texts, "truncate": truncate},
         "/v1/rerank": {"query": text, "documents": texts},
         "/v2/rerank": {"query": text, "documents": texts},
+        "/v2/embed": {
+            "model": "tiny-flat",
+            "texts": texts,
+            "embedding_types": ["float", "ubinary"],
+            "truncate": "END" if truncate else "NONE",
+        },
         INFER: {
             "inputs": [{"name": "text", "shape": [count], "datatype": "BYTES", "data": texts}],
             "parameters": {"truncate": truncate},

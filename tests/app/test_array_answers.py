@@ -1,11 +1,14 @@
 """/embed's vectors as bytes: the numbers of its JSON, and JSON wherever a client does not ask for bytes."""
 
 import json
+from base64 import b64decode
+from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
+from heedful.app.http import responses
 from tests.app.test_answers import TEXTS
 from tests.app.test_errors import check
 from tests.builders import DIMENSION
@@ -75,6 +78,58 @@ async def test_another_dtype_is_refused(client: httpx.AsyncClient, parameter: st
     message = check(answer, 422, "invalid_input", "Accept")["message"]
     assert parameter in message
     assert f"{BYTES};dtype=float16" in message
+
+
+BITS = {"binary": 128, "ubinary": 0}
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", *BITS])
+async def test_vectors_in_fewer_bits_are_those_of_the_floats(
+    client: httpx.AsyncClient, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On every route that sends vectors, as JSON, as bytes and as base64; worked out here from the floats."""
+    monkeypatch.setattr(responses, "ROWS_AT_ONCE", len(TEXTS))
+    rows = np.array((await ask(client, "application/json")).json(), np.float32)
+    scaled = np.array([np.rint(row * np.float32(127 / np.abs(row).max())) for row in rows])
+    if name in BITS:
+        bits = "".join("1" if value > 0 else "0" for row in rows for value in row)
+        sent = [int(bits[i : i + 8], 2) - BITS[name] for i in range(0, len(bits), 8)]
+        expected = np.array(sent).reshape(len(rows), -1)
+    else:
+        expected = scaled + (128 if name == "uint8" else 0)
+
+    async def post(path: str, **body: Any) -> httpx.Response:
+        headers = {"Accept": body.pop("accept", "*/*")}
+        answer = await client.post(path, json={"model": "tiny-flat", **body}, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return answer
+
+    own = await post("/embed", inputs=TEXTS, precision=name)
+    many = await post("/embed", inputs=TEXTS * 3, precision=name)  # written in parts
+    array = await post("/embed", inputs=TEXTS, precision=name, accept=BYTES)
+    openai = (await post("/v1/embeddings", input=TEXTS, output_dtype=name)).json()["data"]
+    coded = await post("/v1/embeddings", input=TEXTS, output_dtype=name, encoding_format="base64")
+    types = [name, "float", "base64"]
+    cohere = (await post("/v2/embed", texts=TEXTS, embedding_types=types)).json()
+    kind = "int8" if name in ("int8", "binary") else "uint8"
+    assert array.headers["X-Dtype"] == kind
+    assert array.headers["X-Shape"] == ",".join(map(str, expected.shape))
+    for found in (
+        own.json(),
+        many.json()[-len(TEXTS) :],
+        np.frombuffer(array.content, kind).reshape(expected.shape),
+        [one["embedding"] for one in openai],
+        [np.frombuffer(b64decode(one["embedding"]), kind) for one in coded.json()["data"]],
+        cohere["embeddings"][name],
+    ):
+        np.testing.assert_array_equal(found, expected)
+    assert list(cohere["embeddings"]) == types
+    assert cohere["texts"] == TEXTS
+    for found in (
+        cohere["embeddings"]["float"],
+        [np.frombuffer(b64decode(row), "<f4") for row in cohere["embeddings"]["base64"]],
+    ):
+        np.testing.assert_allclose(found, rows, atol=1e-6)
 
 
 async def test_errors_are_json(client: httpx.AsyncClient) -> None:

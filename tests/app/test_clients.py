@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+import cohere
 import httpx
 import numpy as np
 import openai
@@ -105,3 +106,24 @@ def test_openai_meets_a_full_queue(process: Process, client: openai.OpenAI) -> N
     # With its own retries, which obey Retry-After, a client gets through.
     again = client.with_options(max_retries=5).embeddings.create(input="a", model="tiny-flat")
     assert len(again.data) == 1
+
+
+def test_cohere_embeds_in_several_types(process: Process) -> None:
+    """A long text has the mean of its windows unless the client wants it cut."""
+    url, long = process.url(), "the dog is not good " * 9
+    asked: dict[str, Any] = {"model": "tiny-flat", "input_type": "search_document"}
+    with cohere.ClientV2(KEY, base_url=url, timeout=PATIENCE) as client:
+        answer = client.embed(
+            texts=[*TEXTS, long], embedding_types=["float", "ubinary"], output_dimension=8, **asked
+        )
+        cut = client.embed(texts=[long], truncate="END", **asked)
+    floats, bits = np.array(answer.embeddings.float_), np.array(answer.embeddings.ubinary)
+    np.testing.assert_array_equal(np.unpackbits(bits.astype(np.uint8), axis=1), floats > 0)
+    assert answer.texts == [*TEXTS, long]
+    assert answer.meta is not None
+    assert answer.meta.billed_units is not None
+    body = {"inputs": [*TEXTS, long], "model": "tiny-flat", "dimensions": 8, "long": "mean"}
+    headers = {"Authorization": f"Bearer {KEY}"}
+    rows = httpx.post(f"{url}/embed", json=body, headers=headers, timeout=PATIENCE).json()
+    np.testing.assert_allclose(floats, rows, atol=1e-5)
+    assert not np.allclose(floats[-1], np.array(cut.embeddings.float_)[0, :8], atol=1e-3)

@@ -37,7 +37,7 @@ def error_of(answer: httpx.Response) -> dict[str, Any]:
     """What is in the envelope; on the Open Inference Protocol's routes `error` is the message."""
     body: dict[str, Any] = answer.json()
     path = answer.request.url.path
-    if path == "/v2" or (path.startswith("/v2/") and path != "/v2/rerank"):
+    if path == "/v2" or (path.startswith("/v2/") and path not in ("/v2/embed", "/v2/rerank")):
         assert isinstance(body["error"], str)
         fields = {"message": body.pop("error"), **body}
     else:

@@ -65,6 +65,7 @@ REFUSED = r"""
 422 /embed invalid_type model {"inputs": "a", "model": 3}
 422 /embed invalid_value long {"inputs": "a", "long": "cut"}
 422 /embed unsupported long {"inputs": "a", "long": "mean", "truncate": true}
+422 /embed invalid_value precision {"inputs": "a", "precision": "int4"}
 422 /embed unsupported prompt_name {"inputs": "a", "prompt_name": "query"}
 422 /embed unsupported truncation_direction {"inputs": "a", "truncation_direction": "Left", "truncate": true}
 422 /embed invalid_value truncation_direction {"inputs": "a", "truncation_direction": "up"}
@@ -191,6 +192,7 @@ REFUSED = r"""
 422 /v1/embeddings invalid_type user {"input": "a", "model": "tiny-flat", "user": 3}
 422 /v1/embeddings invalid_type truncate {"input": "a", "model": "tiny-flat", "truncate": 1}
 422 /v1/embeddings invalid_value long {"input": "a", "model": "tiny-flat", "long": "cut"}
+422 /v1/embeddings invalid_value output_dtype {"input": "a", "model": "tiny-flat", "output_dtype": "float32"}
 422 /v1/embeddings unsupported long {"input": "a", "model": "tiny-flat", "truncate": true, "long": "mean"}
 422 /v1/embeddings invalid_value dimensions {"input": "a", "model": "tiny-flat", "dimensions": 0}
 422 /v1/embeddings invalid_value dimensions {"input": "a", "model": "tiny-flat", "dimensions": 9}
@@ -223,6 +225,13 @@ REFUSED = r"""
 422 INFER unsupported outputs[0].parameters.classification {"inputs": [TENSOR], "outputs": RANKED}
 422 INFER unsupported parameters.long {"inputs": [TENSOR], "parameters": {"truncate": true, "long": "mean"}}
 422 INFER input_too_long inputs.text[0] {"inputs": [{NAMED "shape": [1], "data": ["LONG"]}]}
+422 /v2/embed missing_field texts {"model": "tiny-flat"}
+422 /v2/embed invalid_input texts[1] {"model": "tiny-flat", "texts": ["a", " "]}
+422 /v2/embed invalid_value embedding_types[0] {"model": "tiny-flat", "texts": ["a"], "embedding_types": ["float32"]}
+422 /v2/embed invalid_value embedding_types {"model": "tiny-flat", "texts": ["a"], "embedding_types": []}
+422 /v2/embed unsupported truncate {"model": "tiny-flat", "texts": ["a"], "truncate": "START"}
+422 /v2/embed input_too_long texts[0] {"model": "tiny-flat", "texts": ["LONG"], "truncate": "NONE"}
+422 /v2/embed unsupported images {"model": "tiny-flat", "texts": ["a"], "images": ["data:image/png;base64,"]}
 """
 """Status, route, code, field (- for none) and body."""
 MESSAGES = r"""

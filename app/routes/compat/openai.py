@@ -1,6 +1,5 @@
 """OpenAI's embeddings, and its list of models with the aliases that the operator has set."""
 
-import base64
 from typing import Annotated, Any, Literal, cast
 
 import orjson
@@ -14,10 +13,10 @@ from heedful.app.routes.compat import token_ids
 from heedful.app.routes.status import ready_service
 from heedful.app.schemas import given_trees, openapi_responses
 from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, NOT_EMPTY, StrictModel, Text
-from heedful.app.schemas.request_bodies import Dimensions, Long, Truncate, not_both
+from heedful.app.schemas.request_bodies import Dimensions, Long, OutputDtype, Truncate, not_both
 from heedful.app.state import state_of
 from heedful.runtime.errors import UnknownModel
-from heedful.text.arrays import Floats
+from heedful.runtime.precision import as_precision
 
 router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["OpenAI"])
 models_router = APIRouter(tags=["OpenAI"])
@@ -60,6 +59,10 @@ class EmbeddingsRequest(StrictModel):
         description="base64: the same numbers as little-endian float32. null is float, as at OpenAI.",
     )
     dimensions: Dimensions = None
+    output_dtype: OutputDtype | None = Field(
+        "float",
+        description="Voyage's and Mistral's: int8 and uint8 send a byte a value, binary and ubinary a bit.",
+    )
     truncate: Truncate = None
     long: Annotated[Long, AfterValidator(not_both)] = Field(
         None, description="mean is the default, unless truncate is sent or HEEDFUL_TRUNCATE set."
@@ -104,9 +107,11 @@ async def embeddings(body: EmbeddingsRequest, request: InferenceRequest) -> Resp
                 {
                     "object": "embedding",
                     "index": index,
-                    "embedding": _base64(row) if body.encoding_format == "base64" else row,
+                    "embedding": responses.base64_of(row)
+                    if body.encoding_format == "base64"
+                    else row,
                 }
-                for index, row in enumerate(rows)
+                for index, row in enumerate(as_precision(rows, body.output_dtype or "float"))
             ]
         ),
     )
@@ -128,10 +133,6 @@ async def _texts(given: str | list[str] | list[int] | list[list[int]]) -> str | 
         [text] = await token_ids.decode([given], "input")
         return text
     return await token_ids.decode(given, "input")
-
-
-def _base64(row: Floats) -> str:
-    return base64.b64encode(row.astype("<f4").tobytes()).decode()
 
 
 class OpenAIModel(BaseModel):

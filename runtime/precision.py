@@ -8,7 +8,8 @@ import numpy.typing as npt
 from heedful.runtime.errors import BadInput
 from heedful.text.arrays import Floats
 
-Precision = Literal["float32", "int8", "uint8", "binary", "ubinary"]
+FewerBits = Literal["int8", "uint8", "binary", "ubinary"]
+Precision = Literal["float32", FewerBits]
 LARGEST = 127
 
 
@@ -21,13 +22,13 @@ def check_precision(precision: object) -> None:
         )
 
 
-def as_precision(vectors: Floats, precision: Precision) -> npt.NDArray[Any]:
+def as_precision(vectors: Floats, precision: Precision | Literal["float"]) -> npt.NDArray[Any]:
     """The vectors (N, D) in int8, uint8 (N, D), or a bit a value: binary (int8) and ubinary (uint8), (N, D / 8).
 
     int8 scales each vector by its largest value, so that it does not depend on the others: compare by cosine. uint8 is
     int8 + 128. A bit is 1 for a value above 0, and the first value is the highest bit: compare by Hamming distance.
     """
-    if precision == "float32":
+    if precision in ("float32", "float"):  # as sentence-transformers says, and as Cohere does
         return vectors
     if precision in ("int8", "uint8"):
         largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
