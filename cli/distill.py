@@ -14,7 +14,6 @@ from heedful.cli import options
 from heedful.cli.texts import Columns, Dialect, Source
 from heedful.cli.user_run import CACHE, UserRun, run_key
 from heedful.library.load import bundle_folder, load
-from heedful.runtime.bundles import shipped
 from heedful.runtime.bundles.card import Card, DistilledCard
 from heedful.runtime.cores import usable_cores
 from heedful.text.arrays import Floats
@@ -109,7 +108,6 @@ def distill(
     options.require_free(out)
     require_device(device)
     torch.set_num_threads(threads or usable_cores())
-    parser = str(shipped.parser_of(out.parent))
     rows = list(texts)
     if teacher.endswith(teacher_vectors.FILE):
         rows = _keep(teacher, rows)
@@ -134,7 +132,7 @@ def distill(
         device=device,
     )
     key = run_key(teachers.identity(teacher), effort, str(seed), *every)
-    own = UserRun(task, out, runs, parser, console)
+    own = UserRun(task, out, runs, options.pipeline_beside(out), console)
     run = runs / f"distill-{key}"
     for number, config in enumerate(configs, 1):
         console.print(f"training, phase {number} of {len(configs)}")

@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli.options import command_line, require_free
+from heedful.cli.options import command_line, pipeline_beside, require_free
 from heedful.export.transformer_bundle import import_encoder
-from heedful.runtime.bundles import shipped
 from heedful.text.parse import Parser
 
 
@@ -34,7 +33,7 @@ def command(
     Example: heedful import minilm --out bundles/minilm
     """
     require_free(out)
-    parser = Parser.load(str(shipped.parser_of(out.parent)))
+    parser = Parser.load(pipeline_beside(out))
     card = import_encoder(encoder, out, parser, int8=int8, command=command_line())
     typer.echo(
         f"{out}: version {card.version}, {card.dimension} values; its graph is at most {card.parity.max_abs_error:.1e} "

@@ -156,6 +156,12 @@ def require_free(out: Path, *read: Path) -> None:
     check_replaceable(out)
 
 
+def pipeline_beside(bundle: Path) -> str | None:
+    """The spaCy pipeline beside a bundle, else the installed one; None without one: words are then English."""
+    found = shipped.parser_of(bundle.parent)
+    return str(found) if found.is_dir() else None
+
+
 def parser_for(bundle: Path, named: str | None) -> str:
     """The pipeline `named`, else what `heedful.load` takes for this folder: the one beside it, or a shipped one."""
     return named or str(shipped.parser_of(bundle.resolve().parent))

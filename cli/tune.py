@@ -19,12 +19,12 @@ from heedful.cli.options import (
     Encoding,
     Runs,
     TextsFormat,
+    pipeline_beside,
     require_free,
 )
 from heedful.cli.texts import Columns, Dialect, Source, Texts
 from heedful.cli.user_run import CACHE, UserRun, run_key
 from heedful.library.load import bundle_folder, load
-from heedful.runtime.bundles import shipped
 from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.card import Card, ScoreCard
 from heedful.runtime.cores import usable_cores
@@ -162,7 +162,7 @@ def tune(
     teacher_vectors.keep(str(first), texts, np.load(first), CACHE)
     task = make_task(out.name, learned, held, seed)
     changed = make_config(config, bundle, task.name, str(first), seed)
-    own = UserRun(task, out, runs, str(shipped.parser_of(out.parent)), console)
+    own = UserRun(task, out, runs, pipeline_beside(out), console)
     own.train(changed.model_copy(update={"device": device}), run)
     card = own.export(run)
     metric = "ndcg@10" if held[0].label == UNLABELLED else "spearman"

@@ -32,7 +32,7 @@ class UserRun:
     task: Task
     out: Path
     runs: Path
-    parser: str
+    parser: str | None
     console: Console
 
     def train(self, config: RunConfig, run: Path) -> None:

@@ -60,7 +60,7 @@ def load(
     loaded = LoadedModel(stored, resolved, each)
     try:
         words = parser is None and not stored.card.needs_parser
-        loaded_parser = Parser.of_words() if words else Parser.load(pipeline)
+        loaded_parser = Parser.load(None if words else pipeline)
     except ParserError as error:
         raise StartupError(str(error)) from error
     return Model(folder, loaded, loaded_parser, parallel, workers, again)

@@ -113,7 +113,7 @@ def check_parser(card: Card, parser: Parser) -> None:
     """
     words = not card.needs_parser and parser.name == ENGLISH
     if card.parser.fingerprint != parser.fingerprint and not words:
-        loaded = f"{parser.name} ({parser.fingerprint[:12]})" if parser.fingerprint else "none"
+        loaded = f"{parser.name} ({parser.fingerprint[:12]})" if parser.trees else "none"
         reason = (
             f"was made with the parser {card.parser.name} ({card.parser.fingerprint[:12]}), "
             f"but {loaded} is loaded: set the parser that belongs to it, or train and export it again"

@@ -33,6 +33,8 @@ from heedful.text.tokenize import (
 
 CONFIG = "config.cfg"
 """A pipeline's configuration."""
+WORDS = {"nlp": {"tokenizer": {"@tokenizers": NAME}}}
+"""That of a pipeline without a parser."""
 
 
 @dataclass
@@ -122,11 +124,16 @@ class Parser:
         self.fingerprint = fingerprint
 
     @classmethod
-    def load(cls, pipeline: str | Path) -> Self:
+    def load(cls, pipeline: str | Path | None) -> Self:
         """Load a pipeline from a folder (ours is `bundles/parser`) or by package name (`en_core_web_sm`).
 
-        Raises ParserError where it cannot be loaded or has no parser.
+        None gives the English words alone, for models that read no trees. Raises ParserError where it cannot be
+        loaded or has no parser.
         """
+        if pipeline is None:
+            return cls(
+                spacy.blank("en", config=WORDS), ENGLISH, hashlib.sha256().hexdigest()
+            )  # of no file
         try:
             nlp = spacy.load(pipeline)
         except (OSError, ValueError) as error:
@@ -140,12 +147,6 @@ class Parser:
             if pipe not in ("tok2vec", "transformer", "parser"):
                 nlp.remove_pipe(pipe)
         return cls(nlp, f"{nlp.meta['lang']}_{nlp.meta['name']}", fingerprint(nlp.path))
-
-    @classmethod
-    def of_words(cls) -> Self:
-        """The English words alone, without a pipeline from disk: for models that read no trees."""
-        config = {"nlp": {"tokenizer": {"@tokenizers": NAME}}}
-        return cls(spacy.blank("en", config=config), ENGLISH, "")
 
     def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
         """One Parse per job, in order. A text without a token gives an empty one."""

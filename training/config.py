@@ -31,7 +31,7 @@ class Paths:
 
     run: Path
     data: Path
-    parser: str
+    parser: str | None  # None: words alone, for encoders that read no trees
     cache: Path
     config: Path
 

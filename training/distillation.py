@@ -29,7 +29,7 @@ def probabilities(
     examples: Sequence[Example],
     *,
     classes: int,
-    pipeline: str,
+    pipeline: str | None,
     cache: Path,
     device: Device = "cpu",
 ) -> Floats:
@@ -63,7 +63,7 @@ def probabilities(
 
 
 def _answer(
-    run: Run, examples: Sequence[Example], classes: int, *, pipeline: str, cache: Path
+    run: Run, examples: Sequence[Example], classes: int, *, pipeline: str | None, cache: Path
 ) -> Floats:
     config = run.config
     parsed = parse(

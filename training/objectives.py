@@ -64,7 +64,7 @@ class Taught(Classes):
 
     teacher: TeacherConfig
     classes: int
-    pipeline: str
+    pipeline: str | None
     cache: Path
     device: Device
 
@@ -164,7 +164,7 @@ def soft_targets(scores: npt.NDArray[Any]) -> Floats:
 
 
 def make_objective(
-    kind: Kind, config: RunConfig, *, classes: int, pipeline: str, cache: Path
+    kind: Kind, config: RunConfig, *, classes: int, pipeline: str | None, cache: Path
 ) -> Objective:
     """The objective of a kind. `cache` holds the teacher's answers, `pipeline` parses the texts it reads.
 
@@ -185,7 +185,12 @@ def make_objective(
 
 
 def make_classes(
-    teacher: TeacherConfig | None, classes: int, *, pipeline: str, cache: Path, device: Device
+    teacher: TeacherConfig | None,
+    classes: int,
+    *,
+    pipeline: str | None,
+    cache: Path,
+    device: Device,
 ) -> Classes:
     """The objective of a classifier, taught by a teacher or not. Raises RunMissing where it has not been trained."""
     if teacher is None:

@@ -63,19 +63,19 @@ class Parsed:
 
 
 @cache
-def _parser(pipeline: str) -> Parser:
+def _parser(pipeline: str | None) -> Parser:
     """One parser per process."""
     return Parser.load(pipeline)
 
 
-def _parse_chunk(pipeline: str, jobs: list[ParseJob]) -> list[TokensAndHeads]:
+def _parse_chunk(pipeline: str | None, jobs: list[ParseJob]) -> list[TokensAndHeads]:
     return [(parse.tokens, parse.heads.tolist()) for parse in _parser(pipeline).parse(jobs)]
 
 
 def parse(
     texts: Sequence[str],
     *,
-    pipeline: str,
+    pipeline: str | None,
     fingerprint: str,
     max_tokens: int,
     tree: bool,
@@ -97,7 +97,7 @@ def parse(
     return Parsed(index, tokens, kept["heads"], bounds)
 
 
-def _parse(pipeline: str, jobs: list[ParseJob]) -> list[TokensAndHeads]:
+def _parse(pipeline: str | None, jobs: list[ParseJob]) -> list[TokensAndHeads]:
     chunks = [jobs[start : start + CHUNK] for start in range(0, len(jobs), CHUNK)]
     if len(chunks) == 1:  # starting a process takes longer than parsing this
         return _parse_chunk(pipeline, jobs)

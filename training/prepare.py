@@ -14,6 +14,7 @@ from heedful.models.lama import LAMA
 from heedful.models.registry import reads_trees
 from heedful.models.sentence import Encoder
 from heedful.text.arrays import Ints
+from heedful.text.errors import ParserError
 from heedful.text.parse import Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.vocab import Vocab
@@ -61,6 +62,10 @@ def prepare(
         cache_dir=paths.cache,
     )
     tree = reads_trees(config.encoder.name, config.encoder_keywords())
+    if tree and not parser.trees:
+        raise ParserError(
+            f"{config.encoder.name} reads trees, and there is no parser: name a spaCy pipeline with --parser"
+        )
     train_texts = read(_texts(train), tree=tree)
     dev_texts = {name: read(_texts(found), tree=tree) for name, found in devs.items()}
     lexicon: Lexicon

@@ -158,6 +158,6 @@ def load_before_fork(folder: Path, pipeline: str | Path | None) -> Loaded:
 def _parser(pipeline: str | Path | None) -> Parser:
     """Raises StartupError."""
     try:
-        return Parser.load(pipeline) if pipeline else Parser.of_words()
+        return Parser.load(pipeline or None)
     except ParserError as error:
         raise StartupError(str(error)) from error

@@ -10,6 +10,8 @@ import heedful
 from heedful.cli import distill
 from heedful.cli.user_run import CACHE
 from heedful.runtime.bundles.bundle import read_card
+from heedful.runtime.model_registry import check_parser
+from heedful.text.parse import Parser
 from heedful.training import teacher_vectors, teachers
 from heedful.training.errors import ConfigError, DataError
 from heedful.training.taught_vectors import Effort, divided, kept, make_configs, make_task
@@ -22,8 +24,8 @@ SIZE = 12
 
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any bundle or parser."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HEEDFUL_MODELS", str(BUNDLES))
 
 
 def test_a_bundle_gives_the_vectors_of_its_teacher(
@@ -54,6 +56,7 @@ def test_a_bundle_gives_the_vectors_of_its_teacher(
     assert facts.cosine > 0.85
     assert {one.rows for one in card.training.data} == {len(set(texts)) - len(held)}
     assert facts.bytes == pytest.approx(sum(one.stat().st_size for one in out.iterdir()), rel=0.01)
+    check_parser(card, Parser.load(BUNDLES / "parser"))  # it serves beside the shipped bundles
     (run,) = runs.iterdir()  # from which the same command goes on
     assert (run / "run.json").is_file()
 
