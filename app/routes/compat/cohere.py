@@ -73,7 +73,7 @@ async def embed(body: EmbedTextsRequest, request: InferenceRequest) -> Response:
     """Cohere's second version: for each of `embedding_types` a row for each text, in order."""
     model = request.bind("embed", body.model)
     truncate = request.truncates(None if body.truncate is None else body.truncate == "END")
-    types = dict.fromkeys(body.embedding_types or ["float"])
+    types: list[EmbeddingType] = list(dict.fromkeys(body.embedding_types or ["float"]))
     result = await request.run(
         model.embed(
             Inputs.from_texts(body.texts, "texts"),
@@ -82,7 +82,7 @@ async def embed(body: EmbedTextsRequest, request: InferenceRequest) -> Response:
             normalize=True,
             dimensions=body.output_dimension,
         ),
-        lambda rows: _by_type(rows, list(types)),
+        lambda rows: _by_type(rows, types),
     )
     return responses.json(
         {
