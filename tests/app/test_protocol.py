@@ -96,35 +96,23 @@ def test_http_1_0_gets_no_interim_answer(process: Process) -> None:
 GET_HEALTH = b"GET /health HTTP/1.1\r\nHost: a\r\n"
 
 
-@pytest.mark.parametrize(
-    ("sent", "status", "code", "own"),
-    [
-        (
-            GET_HEALTH + b"X-Request-Id: head\r\nA: " + b"b" * 40_000 + b"\r\n\r\n",
-            431,
-            "headers_too_large",
-            "head",
-        ),
-        (
-            GET_HEALTH + b"A: " + b"b" * 40_000 + b"\r\nX-Request-Id: a",
-            431,
-            "headers_too_large",
-            None,
-        ),
-        (b"GET /" + b"a" * 20_000, 414, "url_too_long", None),
-        (b"nonsense\r\n\r\n", 400, "invalid_http", None),
-        (
-            b"POST /embed HTTP/1.1\r\nHost: a\r\nX-Request-Id: body\r\n"
-            b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
-            400,
-            "invalid_http",
-            "body",
-        ),
-    ],
-)
+CHUNKED = b"POST /embed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+LARGE = b"A: " + b"b" * 40_000 + b"\r\n"
+EARLY: dict[bytes, tuple[int, str, str | None]] = {
+    GET_HEALTH + b"X-Request-Id: head\r\n" + LARGE: (431, "headers_too_large", "head"),
+    GET_HEALTH + LARGE + b"X-Request-Id: a": (431, "headers_too_large", None),
+    b"GET /" + b"a" * 20_000: (414, "url_too_long", None),
+    b"nonsense\r\n\r\n": (400, "invalid_http", None),
+    CHUNKED + b"X-Request-Id: body\r\n\r\nzz\r\n": (400, "invalid_http", "body"),
+}
+"""What is sent -> status, code, and the request's id as far as it was read."""
+
+
+@pytest.mark.parametrize("sent", EARLY, ids=range(len(EARLY)))
 def test_what_is_refused_before_the_application_is_logged_and_counted(
-    process: Process, sent: bytes, status: int, code: str, own: str | None
+    process: Process, sent: bytes
 ) -> None:
+    status, code, own = EARLY[sent]
     before = refused(process, status, code)
     head, _ = raw(process, sent)
     assert head.startswith(b"HTTP/1.1 %d " % status)

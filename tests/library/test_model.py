@@ -344,15 +344,6 @@ def test_wrong_options_are_named(model: Model, options: dict[str, Any], said: st
         model.explain("kids", options=options)  # type: ignore[arg-type]
 
 
-def test_an_explanation_says_on_request_how_far_the_answer_can_be_trusted(model: Model) -> None:
-    found = model.explain("two kids wash", options=ExplainOptions(trust=True)).answer
-    assert "trust" not in model.explain("two kids wash").answer
-    assert found["trust"]["confidence"] == pytest.approx(
-        max(found["prediction"]["scores"].values())
-    )
-    assert set(found["trust"]) == {"confidence", "composed_words", "typical"}
-
-
 def test_a_text_is_explained_whole_or_on_request_cut(models: Path) -> None:
     """`predict` reads 64 tokens of this model, curves are drawn up to 24."""
     parser = BuiltParser(models / "parser", "en_tiny", fingerprint(models / "parser"))
