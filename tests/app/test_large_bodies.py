@@ -2,18 +2,14 @@
 
 import asyncio
 import json
-from typing import cast
 
-import httpx
 import pytest
-from fastapi import FastAPI
 from pydantic import TypeAdapter, ValidationError
 
 from heedful.app.routes.compat.kserve_tensors import InferRequest
 from heedful.app.routes.compat.openai import EmbeddingsRequest
 from heedful.app.routes.compat.predict import PredictRequest
 from heedful.app.schemas.request_bodies import EmbedRequest, ManyPairs
-from heedful.app.state import state_of
 from tests.app.conftest import Serve
 from tests.app.test_errors import JSON, check
 from tests.app.test_ndjson import NDJSON
@@ -48,27 +44,6 @@ def test_few_errors_are_built(kind: type, body: object) -> None:
     with pytest.raises(ValidationError) as caught:
         TypeAdapter(kind).validate_python(body)
     assert caught.value.error_count() <= 102
-
-
-def test_nested_texts_are_flattened_where_the_body_is_read() -> None:
-    data = ["a", [[], ["b", ["c"]]], "d"]
-    body = InferRequest.model_validate({"inputs": [{**TENSOR, "data": data}]})
-    assert body.inputs[0].data == ["a", "b", "c", "d"]
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("headers", [JSON, NDJSON])
-async def test_a_large_body_that_is_refused_has_its_memory_trimmed(
-    serve: Serve, headers: dict[str, str]
-) -> None:
-    async with serve(start=False) as client:
-        assert isinstance(client._transport, httpx.ASGITransport)
-        service = state_of(cast(FastAPI, client._transport.app)).service
-        assert not service._is_untrimmed
-        body = json.dumps({"inputs": [3] * 100_000}).encode()
-        answer = await client.post("/embed", content=body, headers=headers)
-        assert b"too_many_inputs" in answer.content
-        assert service._is_untrimmed
 
 
 @pytest.mark.anyio

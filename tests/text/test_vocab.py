@@ -1,7 +1,5 @@
 """Words and their ids; those outside the list are composed: no two are read alike, in any script."""
 
-import gc
-import weakref
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from heedful.text import composition
 from heedful.text.batch import PAD, collate
 from heedful.text.composition import FEATURES, SIGNATURE, SIGNATURES, features, shape
-from heedful.text.plain import LONGEST_KEPT, REMEMBERED_WORDS, plain_word
+from heedful.text.plain import plain_word
 from heedful.text.vocab import SPECIAL, UNKNOWN, Vocab
 
 words = st.text(min_size=1).map(str.lower).filter(lambda word: word.split() == [word])
@@ -77,28 +75,6 @@ def test_a_broken_file_is_refused(tmp_path: Path, content: bytes, reason: str) -
     path.write_bytes(content)
     with pytest.raises(ValueError, match=reason):
         Vocab.load(path)
-
-
-def test_what_it_remembers_of_strangers_is_bounded() -> None:
-    vocab = Vocab(["dog"])
-    vocab.ids(["x" * (LONGEST_KEPT + 1), "x" * LONGEST_KEPT])
-    assert list(vocab._seen) == ["x" * LONGEST_KEPT]
-    vocab.ids([f"x{i}" for i in range(REMEMBERED_WORDS)])
-    assert len(vocab._seen) <= REMEMBERED_WORDS
-    assert vocab.ids(["Dog", "x"]).tolist() == [2, UNKNOWN]
-
-
-def test_it_is_freed_without_a_garbage_collection() -> None:
-    """A reload replaces vocabularies, and the start has excluded them from the collection."""
-    gc.disable()
-    try:
-        vocab = Vocab(["dog"])
-        vocab.ids(["dog", "cat"])
-        held = weakref.ref(vocab)
-        del vocab
-        assert held() is None
-    finally:
-        gc.enable()
 
 
 ROWS = 4096
