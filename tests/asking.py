@@ -1,7 +1,7 @@
 """Requests of plain texts to a service, in the way that a route asks."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 
@@ -14,6 +14,18 @@ from heedful.runtime.service import Service
 from heedful.text.arrays import Floats
 
 Array = npt.NDArray[Any]
+T = TypeVar("T")
+
+
+def present(value: T | None) -> T:
+    """The value, which is there."""
+    assert value is not None
+    return value
+
+
+def whole(values: Iterable[T | None] | None) -> list[T]:
+    """The values, of which none is missing."""
+    return [present(value) for value in present(values)]
 
 
 async def embed(

@@ -1,4 +1,4 @@
-"""docs/api.md: its routes, statuses and codes are the code's, its examples are answered as shown."""
+"""docs/api.md: its examples, and those of the OpenAPI document, are answered as shown."""
 
 import json
 import os

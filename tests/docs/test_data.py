@@ -1,4 +1,4 @@
-"""docs/data.md: every file and address that a loader asks for is there, and its conversion works."""
+"""docs/data.md: its conversion makes the files that the loaders read."""
 
 import json
 import subprocess

@@ -18,6 +18,7 @@ from heedful.text.batch import PAD, Sentence
 from heedful.text.structure import without
 from heedful.text.trees import build
 from heedful.text.vocab import Vocab
+from tests.asking import present, whole
 from tests.builders import ALPHA, build_pieces, expected_embedding
 from tests.runtime.conftest import Running
 from tests.runtime.test_explain import KIDS, ask, scores
@@ -37,9 +38,7 @@ def test_evidence_is_the_change_without_each_token(
     before = scores(running, Sentence(text.ids, text.parse.heads), alpha=alpha)
     label = int(before.argmax())
     assert explained.measured == ("negative", "positive")[label]
-    assert explained.evidence is not None
-    (evidence,) = explained.evidence
-    assert evidence is not None
+    (evidence,) = whole(explained.evidence)
     assert evidence.margins is not None
     for i, weight in enumerate(evidence.weights):
         gone = np.array([i])
@@ -56,9 +55,7 @@ def test_evidence_of_a_pair_leaves_the_other_sentence_whole(running: Running) ->
     first, second = (Sentence(text.ids, text.parse.heads) for text in texts)
     before = scores(running, first, second)
     label = int(before.argmax())
-    assert explained.evidence is not None
-    of_second = explained.evidence[1]
-    assert of_second is not None
+    of_second = whole(explained.evidence)[1]
     gone = np.array([1])
     rest = Sentence(np.delete(second.ids, gone), without(second.heads, gone))
     change = before[label] - scores(running, first, rest)[label]
@@ -69,10 +66,9 @@ def test_evidence_of_a_pair_leaves_the_other_sentence_whole(running: Running) ->
 def test_a_model_without_an_answer_is_measured_by_the_cosine(running: Running) -> None:
     _, explained = ask(running, KIDS, model="tiny-nli", evidence=True)
     assert explained.measured == "cosine"
-    assert explained.evidence is not None
-    assert explained.evidence[0] is not None
-    assert (explained.evidence[0].weights > 0).all()
-    assert explained.evidence[0].margins is None
+    (evidence,) = whole(explained.evidence)
+    assert (evidence.weights > 0).all()
+    assert evidence.margins is None
 
 
 @pytest.mark.parametrize("model", ["tiny-sst2", "tiny-nli"])
@@ -83,14 +79,8 @@ def test_a_token_that_leaves_the_vector_as_it_is_has_no_evidence(
     asked = {"evidence": True, "faithfulness": True, "curves": True}
     for length in range(2, 12):
         _, explained = ask(running, " ".join(["kids"] * length), model=model, **asked)
-        assert explained.evidence is not None
-        assert explained.faithfulness is not None
-        assert explained.curves is not None
-        (evidence,), (deletion,) = explained.evidence, explained.faithfulness
-        (curves,) = explained.curves
-        assert evidence is not None
-        assert deletion is not None
-        assert curves is not None
+        (evidence,), (curves,) = whole(explained.evidence), whole(explained.curves)
+        (deletion,) = whole(explained.faithfulness)
         assert not evidence.weights.any()
         assert evidence.margins is None or not evidence.margins.any()
         assert {one.value for one in evidence.correlations} == {None}
@@ -103,11 +93,8 @@ def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Runni
     first, second = (Sentence(text.ids, text.parse.heads) for text in texts)
     before = scores(running, first, second)
     label = int(before.argmax())
-    assert explained.evidence is not None
-    for side, evidence in enumerate(explained.evidence):
-        assert evidence is not None
-        found = evidence.gradients
-        assert found is not None
+    for side, evidence in enumerate(whole(explained.evidence)):
+        found = present(evidence.gradients)
         vectors = [expected_embedding(one, ALPHA)[None] for one in (first, second)]
         vectors[side] *= 0  # tanh of nothing
         model = running.service._registry.models["tiny-nli"]
@@ -115,21 +102,17 @@ def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Runni
         assert found.score == pytest.approx(before[label], abs=1e-5)
         assert found.baseline == pytest.approx(softmax(logits.astype(float))[0, label], abs=1e-5)
         change = found.score - found.baseline
-        assert found.error is not None
-        assert found.error <= 1e-4
+        assert present(found.error) <= 1e-4
         assert 0 <= found.spread <= gradients.TOLERANCE
         assert abs(found.weights.sum() - change) / abs(change) == pytest.approx(found.error)
         assert len(found.correlations) == len(evidence.correlations)
-    (plain,) = ask(running, KIDS, evidence=True)[1].evidence or [None]
-    assert plain is not None
+    (plain,) = whole(ask(running, KIDS, evidence=True)[1].evidence)
     assert plain.gradients is None
 
 
 def test_correlations_name_every_map_pooling_and_gate(running: Running) -> None:
     _, explained = ask(running, KIDS, evidence=True)
-    assert explained.evidence is not None
-    (evidence,) = explained.evidence
-    assert evidence is not None
+    (evidence,) = whole(explained.evidence)
     found = {(one.kind, one.name): one.value for one in evidence.correlations}
     assert list(found) == [
         ("maps", "products"),
@@ -186,11 +169,7 @@ def test_curves_lie_between_the_best_and_the_worst_of_all_orders(
     ids, length = text.ids, len(text.parse)
     drops = expected_drops(running, ids, text.parse.heads, mask=mask)
     every = areas(drops, length)
-    assert explained.curves is not None
-    assert explained.evidence is not None
-    (both,), (evidence,) = explained.curves, explained.evidence
-    assert both is not None
-    assert evidence is not None
+    (both,), (evidence,) = whole(explained.curves), whole(explained.evidence)
     curves = both.masked if mask else both.deleted
     # Among four tokens the search finds the very best and worst order.
     assert curves.best.mean() == pytest.approx(max(every), abs=1e-5)
@@ -215,10 +194,8 @@ def test_curves_lie_between_the_best_and_the_worst_of_all_orders(
     random = curves.orders[2]
     assert random.name == "random"
     # Each random order is used forwards and backwards, so the two means mirror each other.
-    assert random.normalised_comprehensiveness is not None
-    assert random.normalised_sufficiency == pytest.approx(
-        1 - random.normalised_comprehensiveness, abs=1e-6
-    )
+    removed_share = present(random.normalised_comprehensiveness)
+    assert random.normalised_sufficiency == pytest.approx(1 - removed_share, abs=1e-6)
 
 
 def test_masked_words_keep_the_tree_and_the_other_composed_words() -> None:
@@ -227,9 +204,7 @@ def test_masked_words_keep_the_tree_and_the_other_composed_words() -> None:
     some = vocab.masked(sentence, [1, 2])
     assert some.ids.tolist() == [sentence.ids[0], PAD, PAD, -1]
     np.testing.assert_array_equal(some.heads, sentence.heads)
-    assert sentence.features is not None
-    assert some.features is not None
-    np.testing.assert_array_equal(some.features, sentence.features[1:])
+    np.testing.assert_array_equal(present(some.features), present(sentence.features)[1:])
     np.testing.assert_array_equal(vocab.masked(sentence, [1, 3]).ids, [2, PAD, 3, PAD])
 
 

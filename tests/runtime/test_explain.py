@@ -25,7 +25,7 @@ from heedful.text.arrays import Doubles
 from heedful.text.batch import Sentence, collate
 from heedful.text.structure import without
 from heedful.text.trees import build
-from tests.asking import embed, explain
+from tests.asking import embed, explain, present, whole
 from tests.builders import ALPHA, BuiltParser, build_bundle, expected_embedding, word_table
 from tests.runtime.conftest import Running
 from tests.runtime.test_bundle import replace_file
@@ -84,11 +84,11 @@ def test_priors_and_alpha_reach_the_graph(running: Running) -> None:
         _, explained = ask(running, KIDS, **asked)
         vector = explained.sentences[0].embedding[0]
         np.testing.assert_allclose(vector, expected_embedding(sentence, alpha), atol=1e-5)
-    assert full.ablation is not None
-    (ablation,) = full.ablation
+    (ablation,) = whole(full.ablation)
     assert ablation.prior == "dependency"
-    assert ablation.scores is not None
-    np.testing.assert_allclose(ablation.scores, scores(running, sentence, alpha=0.0), atol=1e-5)
+    np.testing.assert_allclose(
+        present(ablation.scores), scores(running, sentence, alpha=0.0), atol=1e-5
+    )
     first, second = expected_embedding(sentence), expected_embedding(sentence, 0.0)
     cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
     assert ablation.cosine == pytest.approx(cosine, abs=1e-5)
@@ -100,9 +100,7 @@ def test_faithfulness_takes_the_most_attended_tokens_away(running: Running) -> N
     (text,), explained = ask(running, KIDS, faithfulness=True, k=2)
     sentence = Sentence(text.ids, text.parse.heads)
     weights = explained.sentences[0].pooling["sums"][0]
-    assert explained.faithfulness is not None
-    (deletion,) = explained.faithfulness
-    assert deletion is not None
+    (deletion,) = whole(explained.faithfulness)
     assert deletion.attended == np.argsort(-weights)[:2].tolist()
     before = scores(running, sentence)
     label = int(before.argmax())
@@ -123,22 +121,18 @@ def test_faithfulness_takes_the_most_attended_tokens_away(running: Running) -> N
 def test_a_pair_has_the_similarity_of_its_tokens_and_a_deletion_each(running: Running) -> None:
     texts, explained = ask(running, KIDS, "Kids.", model="tiny-nli", faithfulness=True, k=2)
     first, second = (one.states[0] for one in explained.sentences)
-    assert explained.similarity is not None
-    assert explained.similarity.shape == tuple(len(text.parse) for text in texts)
+    similarity = present(explained.similarity)
+    assert similarity.shape == tuple(len(text.parse) for text in texts)
     cosine = first[1] @ second[0] / np.linalg.norm(first[1]) / np.linalg.norm(second[0])
-    assert explained.similarity[1, 0] == pytest.approx(cosine, abs=1e-5)
-    assert explained.faithfulness is not None
-    assert [deletion is None for deletion in explained.faithfulness] == [False, True]
+    assert similarity[1, 0] == pytest.approx(cosine, abs=1e-5)
+    assert [deletion is None for deletion in present(explained.faithfulness)] == [False, True]
 
 
 def test_a_model_without_labels_is_measured_by_the_vectors_cosine(running: Running) -> None:
     _, explained = ask(running, KIDS, model="tiny-nli", faithfulness=True, ablation=True)
-    assert explained.faithfulness is not None
-    (deletion,) = explained.faithfulness
-    assert deletion is not None
+    (deletion,) = whole(explained.faithfulness)
     assert 0 < deletion.drop < 2
-    assert explained.ablation is not None
-    assert explained.ablation[0].scores is None
+    assert present(explained.ablation)[0].scores is None
 
 
 def test_a_given_tree_is_read_as_it_is(running: Running) -> None:
