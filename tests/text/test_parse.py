@@ -76,7 +76,7 @@ def test_a_text_is_tokenized_as_spacy_does_it_whole(parser: Parser, text: str) -
 
 def test_texts_read_together_are_read_as_each_alone() -> None:
     """Their new words are split by one call of spaCy's tokenizer, and words of letters without a search for affixes."""
-    together, alone = (Parser.of_words().tokenizer for _ in range(2))
+    together, alone = (Parser.load(None).tokenizer for _ in range(2))
     alone.rules.token_match = None  # type: ignore[attr-defined]  # spaCy's
     rng = random.Random(1)
     for _ in range(40):
