@@ -150,7 +150,7 @@ class Parser:
 
     def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
         """One Parse per job, in order. A text without a token gives an empty one."""
-        texts = self.tokenizer.tokenize_all([(job.text, job.max_tokens) for job in jobs])
+        texts = [self.tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
         wanted = self.wanted_trees(jobs, texts)
         trees = iter(run_in_batches(self.trees, wanted) if self.trees else ())
         return parses_of(jobs, texts, trees)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from operator import add
 from pathlib import Path
+from struct import Struct
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from spacy.attrs import IDX, LENGTH, NORM, PREFIX, SHAPE, SUFFIX
 from spacy.language import Language
-from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc
 from spacy.util import registry
 
@@ -42,10 +42,9 @@ KEPT_CHUNKS = 16_384
 are forgotten unless they were met again. spaCy takes 60 µs for a chunk."""
 _CHUNK = re.compile(r"\S+")
 _FIRST = (0,)  # most chunks have one token
-_BREAK = "\n"
-"""Between chunks that are split together: a token of its own, so that no rule sees two of them side by side."""
+_WORD = Struct(f"={len(ATTRIBUTES)}Q")
 _LETTERS = re.compile(r"[A-Za-z]+\Z")
-"""No rule for English splits these but those for one word each, which spaCy looks up before."""
+"""No rule for English splits these, but for special cases. spaCy would search each for affixes, and make a Doc."""
 
 Spans = tuple[Sequence[int], Sequence[int]]
 """Where tokens start and where they stop, in characters."""
@@ -59,20 +58,16 @@ class Chunk(NamedTuple):
     words: tuple[bytes, ...]  # the ATTRIBUTES of each: four uint64
 
     @classmethod
-    def each(cls, doc: Doc) -> list[Self]:
-        """The chunks of a document in which a _BREAK stands between two of them."""
+    def of(cls, doc: Doc) -> Self:
+        """A document as one chunk."""
         columns = doc.to_array([IDX, LENGTH, *ATTRIBUTES])  # (n, 6) uint64
-        text, words = doc.text, split_words(columns[:, 2:].tobytes())
-        spans = [(start, start + length) for start, length in columns[:, :2].tolist()]
-        ends = [i for i, (start, _) in enumerate(spans) if text[start] == _BREAK]
-        chunks = []
-        for first, end in zip([0, *[end + 1 for end in ends]], [*ends, len(spans)], strict=True):
-            begin = spans[first][0]
-            starts = tuple([start - begin for start, _ in spans[first:end]])
-            forms = tuple([text[start:stop] for start, stop in spans[first:end]])
-            starts = _FIRST if starts == _FIRST else starts
-            chunks.append(cls(forms, starts, words[first:end]))
-        return chunks
+        text, rows = doc.text, columns[:, :2].tolist()
+        starts = tuple([start for start, _ in rows])
+        return cls(
+            tuple([text[start : start + length] for start, length in rows]),
+            _FIRST if starts == _FIRST else starts,
+            split_words(columns[:, 2:].tobytes()),
+        )
 
 
 @dataclass(slots=True)
@@ -105,15 +100,18 @@ class Tokens:
 class TextTokenizer(LockOwner):
     """Splits a text into chunks at white space, then each chunk into tokens, whatever the other chunks are."""
 
-    def __init__(self, rules: Callable[[str], Doc], vocab: Any) -> None:
-        """`rules` split a chunk: spaCy's tokenizer, or another one. spaCy's `vocab` is typed in part."""
+    def __init__(
+        self, rules: Callable[[str], Doc], vocab: Any, whole: re.Pattern[str] | None = None
+    ) -> None:
+        """`rules` split a chunk: spaCy's tokenizer, or another one. spaCy's `vocab` is typed in part.
+
+        Chunks that `whole` matches are one token, unless they are special cases of spaCy's tokenizer.
+        """
         super().__init__()
-        self.rules, self.vocab = rules, vocab
+        self.rules, self.vocab, self._whole = rules, vocab, whole
         self._forget()
 
     def _forget(self) -> None:
-        if isinstance(self.rules, Tokenizer) and self.vocab.lang == "en":
-            self.rules.token_match = self.rules.token_match or _LETTERS.match  # else 10 µs a chunk
         self._max_words = len(self.vocab) + KEPT_WORDS
         self._recent: dict[str, Chunk] = {}
         self._older: dict[str, Chunk] = {}
@@ -152,7 +150,7 @@ class TextTokenizer(LockOwner):
         return doc
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TextTokenizer, (self.rules, self.vocab)
+        return TextTokenizer, (self.rules, self.vocab, self._whole)
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """The rules, as spaCy's tokenizer stores them."""
@@ -195,29 +193,6 @@ class TextTokenizer(LockOwner):
             _restore(tokens, read, places, text)
         return tokens
 
-    def tokenize_all(self, texts: Sequence[tuple[str, int]]) -> list[Tokens]:
-        """`tokenize` of texts, each with its `max_tokens`. What is new is split together, in half of the time."""
-        if len(texts) > 1 and isinstance(self.rules, Tokenizer):
-            with self._lock:
-                self._meet(
-                    [text.split(None, most)[:most] for text, most in texts if text.isascii()]
-                )
-        return [self.tokenize(text, max_tokens) for text, max_tokens in texts]
-
-    def _meet(self, texts: Iterable[Sequence[str]]) -> None:
-        """Split the chunks of texts that no text had before, by one call of the rules."""
-        recent = self._recent
-        new = [
-            chunk
-            for chunk in set(chain.from_iterable(texts))
-            if chunk not in recent and chunk not in self._older and len(chunk) <= LONGEST_KEPT
-        ]
-        if len(new) > 1:
-            with self.zone():
-                chunks = Chunk.each(self.rules(_BREAK.join(new)))
-            for text, chunk in zip(new, chunks, strict=True):
-                self._keep(text, chunk)
-
     def _read(self, text: str, max_tokens: int) -> Tokens:
         recent = self._recent.get
         texts = text.split()
@@ -244,22 +219,29 @@ class TextTokenizer(LockOwner):
         chunk = self._older.get(text)
         if not chunk:
             with self.zone():
-                [chunk] = Chunk.each(self.rules(text))
+                chunk = self._split(text)
         if len(text) <= LONGEST_KEPT:
-            self._keep(text, chunk)
+            if len(self._recent) >= KEPT_CHUNKS:
+                self._older, self._recent = self._recent, {}
+            self._recent[text] = chunk
         return chunk
 
-    def _keep(self, text: str, chunk: Chunk) -> None:
-        if len(self._recent) >= KEPT_CHUNKS:
-            self._older, self._recent = self._recent, {}
-        self._recent[text] = chunk
+    def _split(self, text: str) -> Chunk:
+        rules: Any = self.rules
+        if self._whole is None or not self._whole.match(text) or text in rules.rules:
+            return Chunk.of(rules(text))
+        word = self.vocab[text]
+        return Chunk(
+            (text,), _FIRST, (_WORD.pack(word.norm, word.prefix, word.suffix, word.shape),)
+        )
 
 
 def make_tokenizer() -> Callable[[Language], TextTokenizer]:
     """The tokenizer of a new pipeline: spaCy's rules for its language, and `text.english` for English."""
 
     def create(nlp: Language) -> TextTokenizer:
-        return TextTokenizer(english.rules(nlp), nlp.vocab)
+        whole = _LETTERS if nlp.lang == "en" else None
+        return TextTokenizer(english.rules(nlp), nlp.vocab, whole)
 
     return create
 

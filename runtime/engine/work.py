@@ -31,8 +31,6 @@ NO_KEY: Key = ("", None, b"")
 """Of a sentence that is encoded by itself and not remembered."""
 PAUSE_SECONDS = 0.002
 """How long texts are tokenized without a pause."""
-TEXTS_AT_ONCE = 8
-"""Whose new words are read together: 1 ms where all are new."""
 
 
 class Work(Generic[T]):
@@ -91,12 +89,11 @@ def parse(parser: Parser, jobs: Sequence[ParseJob]) -> Steps[list[Parse]]:
     """One parse per job, in order. Raises InferenceFailed."""
     texts: list[Tokens] = []
     until = time.monotonic() + PAUSE_SECONDS
-    for begin in range(0, len(jobs), TEXTS_AT_ONCE):
+    for job in jobs:
         if time.monotonic() > until:
             yield None
             until = time.monotonic() + PAUSE_SECONDS
-        some = jobs[begin : begin + TEXTS_AT_ONCE]
-        texts += parser.tokenizer.tokenize_all([(job.text, job.max_tokens) for job in some])
+        texts.append(parser.tokenizer.tokenize(job.text, job.max_tokens))
     trees: Iterator[Tree] = iter(())
     if parser.trees and (wanted := parser.wanted_trees(jobs, texts)):
         work = Work(parser.trees, wanted)

@@ -19,7 +19,7 @@ from spacy.tokens import Doc
 from heedful.text import invisible, plain
 from heedful.text.parse import Parse, ParseJob, Parser, PipelineTrees
 from heedful.text.structure import check_heads
-from heedful.text.tokenize import MAX_CHUNK
+from heedful.text.tokenize import MAX_CHUNK, TextTokenizer
 from tests.builders import BuiltParser
 
 EVERYTHING = 100_000
@@ -74,16 +74,14 @@ def test_a_text_is_tokenized_as_spacy_does_it_whole(parser: Parser, text: str) -
     assert [*read(parser, blank, tree=False).tokens] == expected
 
 
-def test_texts_read_together_are_read_as_each_alone() -> None:
-    """Their new words are split by one call of spaCy's tokenizer, and words of letters without a search for affixes."""
-    together, alone = (Parser.load(None).tokenizer for _ in range(2))
-    alone.rules.token_match = None  # type: ignore[attr-defined]  # spaCy's
-    rng = random.Random(1)
-    for _ in range(40):
-        some = [" ".join(rng.choices([*ENGLISH, *FOREIGN, "dont", "o", ".", "O", "Ph.D."], k=9))]
-        some += [text.title() for text in some]
-        found = together.tokenize_all([(text, 12) for text in some])
-        assert found == [alone.tokenize(text, 12) for text in some]
+def test_chunks_of_letters_are_read_as_the_rules_read_them() -> None:
+    """They are looked up without a document, but for special cases, and have the same attributes."""
+    tokenizer = Parser.load(None).tokenizer
+    by_rules = TextTokenizer(tokenizer.rules, tokenizer.vocab)
+    letters = [special.title() for special in tokenizer.rules.rules if special.isalpha()]  # type: ignore[attr-defined]
+    letters += [*tokenizer.rules.rules, *string.ascii_letters, "dont", "Gonna", "km", "IInd", "pm"]  # type: ignore[attr-defined]
+    for chunk in letters:
+        assert tokenizer._chunk(chunk) == by_rules._chunk(chunk)
 
 
 def test_spacys_parser_gets_what_spacys_tokenizer_gives(parser: Parser) -> None:
