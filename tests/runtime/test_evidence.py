@@ -110,6 +110,31 @@ def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Runni
     assert plain.gradients is None
 
 
+def test_intervals_are_halved_until_both_orders_agree(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def integrate(**constants: float) -> gradients.Gradients:
+        with monkeypatch.context() as patch:
+            for name, value in constants.items():
+                patch.setattr(gradients, name, value)
+            _, explained = ask(running, KIDS, gradients=True)
+        (evidence,) = whole(explained.evidence)
+        return present(evidence.gradients)
+
+    one = integrate(INTERVALS=1, MAX_INTERVALS=1)
+    assert (one.intervals, one.spread > 0.01) == (1, True)
+    equal = integrate(INTERVALS=64, TOLERANCE=1.0)
+    assert equal.intervals == 64
+    halved = integrate(INTERVALS=1, TOLERANCE=one.spread / 8)
+    assert 1 < halved.intervals < 64
+    assert halved.spread <= one.spread / 8
+    size = np.abs(equal.weights).sum()
+    far = np.abs(one.weights - equal.weights).sum() / size
+    assert np.abs(halved.weights - equal.weights).sum() / size < far / 4
+    assert halved.weights.sum() == pytest.approx(halved.score - halved.baseline, abs=1e-5)
+    assert integrate(INTERVALS=1, TOLERANCE=0.0, MAX_INTERVALS=20).intervals == 20
+
+
 def test_correlations_name_every_map_pooling_and_gate(running: Running) -> None:
     _, explained = ask(running, KIDS, evidence=True)
     (evidence,) = whole(explained.evidence)

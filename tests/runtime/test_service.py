@@ -17,6 +17,7 @@ from heedful.runtime.errors import (
     BadInput,
     BundleError,
     StartupError,
+    TooManyInputs,
 )
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service
@@ -202,3 +203,17 @@ def test_another_parser_stops_the_start(tmp_path: Path, models: Path) -> None:
 def test_a_queue_smaller_than_a_request_is_refused(models: Path) -> None:
     with pytest.raises(StartupError, match="could never be admitted"):
         Service(Options(models, max_queue=10, max_batch_inputs=11))
+
+
+def test_a_missing_parser_stops_the_start(models: Path) -> None:
+    error = refused(Options(models, parser="no_such_pipeline"))
+    assert "no_such_pipeline" in str(error)
+
+
+def test_more_inputs_than_a_request_may_hold(running: Running) -> None:
+    most = running.service.options.max_batch_inputs
+    assert running.ask(embed(running.service, ["dog"] * most)).value.shape == (most, DIMENSION)
+    with pytest.raises(TooManyInputs, match="2048"):
+        running.ask(embed(running.service, ["dog"] * (most + 1)))
+    with pytest.raises(TooManyInputs):
+        running.ask(nli(running.service, [("a", "b")] * (most + 1)))
