@@ -62,8 +62,6 @@ Delimiter = Annotated[
         callback=_delimiter,
     ),
 ]
-Bundles = Annotated[list[Path], typer.Argument(help="Bundle folders.")]
-Results = Annotated[Path, typer.Option(help="Folder of tables and records.")]
 TrainsOn = Annotated[
     config.Device | None, typer.Option(help="Instead of the configuration's device.")
 ]

@@ -13,7 +13,7 @@ import typer
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from heedful.cli.options import DATA, Data, Results
+from heedful.cli.options import DATA, Data
 from heedful.files.atomic import write_file
 from heedful.library.explain_page import Answer
 from heedful.runtime.bundles.card import Card
@@ -25,6 +25,7 @@ from heedful.training import tasks
 from heedful.training.errors import DataMissing
 from heedful.training.tasks.base import Example
 from tools import figure_numbers, figure_plots
+from tools.options import Results
 
 SEED = 1
 CASES = (

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli.options import Results
 from heedful.files.atomic import write_file
-from heedful.training.metrics import standard_error
 from tools import bundle_records, paper_scores, paper_tables, papers, reproduced
 from tools.markdown import difference, figure, run_names
 from tools.markdown import table as markdown_table
+from tools.options import Results
+from tools.reproduced import standard_error
 
 HEAD = """# Results
 

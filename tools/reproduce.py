@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from heedful.cli.local_model import open_folder
-from heedful.cli.options import DATA, PARSER, Data, Parser, Results, Threads, TrainsOn
+from heedful.cli.options import DATA, PARSER, Data, Parser, Threads, TrainsOn
 from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
 from heedful.files.atomic import write_json
@@ -23,6 +23,7 @@ from heedful.training.evaluate import measure
 from heedful.training.loop import train
 from heedful.training.source_commit import source_commit
 from tools import paper_tables, papers
+from tools.options import Results
 
 
 def command(

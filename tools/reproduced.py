@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from heedful.models.registry import build
+from heedful.text.kinds import Kind
 from heedful.training import tasks
-from heedful.training.config import of_record
+from heedful.training.config import RunConfig, of_record
 from heedful.training.evaluate import TRAIN_ROWS
-from heedful.training.metrics import standard_error
-from heedful.training.model import count_weights
+from heedful.training.model import make_head
 from tools import paper_tables
 from tools.markdown import difference, figure, run_names
 from tools.markdown import table as markdown_table
@@ -29,6 +32,19 @@ which: such a row is to be run again. SGD trains the rows of R8 and News but the
 Adam trains all others, DiSAN's too, whose paper has Adadelta. An L2 penalty is part of the loss. Adam moves the
 word vectors wherever they are not frozen.
 """
+
+
+def standard_error(value: float, metric: str, rows: int) -> float | None:
+    """Of an accuracy over so many rows; None for another metric."""
+    return math.sqrt(value * (1 - value) / rows) if metric == "accuracy" else None
+
+
+def count_weights(config: RunConfig, kind: Kind, classes: int) -> int:
+    """The weights of the encoder and its head, without word vectors or a transformer: the papers' count."""
+    with torch.device("meta"):
+        encoder = build(config.encoder.name, config.encoder_keywords())
+        head = make_head(config, kind, classes, encoder.dim)
+    return sum(one.numel() for part in (encoder, head) for one in part.parameters())
 
 
 @dataclass(frozen=True, slots=True)

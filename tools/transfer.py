@@ -12,14 +12,16 @@ import torch
 import typer
 
 import heedful
-from heedful.cli.options import DATA, Data, FolderParser, Results, Threads
+from heedful.cli.options import DATA, Data, FolderParser, Threads
 from heedful.files.atomic import write_json
 from heedful.training import tasks, teachers
 from heedful.training.data import labels
 from heedful.training.metrics import pearson, spearman
 from heedful.training.similarity import Embed, pair_cosines
 from heedful.training.source_commit import source_commit
-from heedful.training.tasks import stsb, subj
+from heedful.training.tasks import stsb
+from heedful.training.tasks.senteval import SUBJ
+from tools.options import Results
 from tools.suites.transfer import accuracies
 
 BATCH = 64
@@ -59,7 +61,7 @@ def record(
         if local:
             name, version = local.card.name, local.card.version
             embed = partial(local.encode, batch_size=BATCH)
-        texts = [one.texts[0] for one in subj.read(data)]
+        texts = [one.texts[0] for one in SUBJ.read(data)]
         speed, peer_speed = speeds((embed, peer), texts)
         measured = {
             "model": name,

@@ -1,4 +1,4 @@
-"""Probabilities that are as often right as they say: temperature scaling (Guo et al. 2017) and its measure."""
+"""Probabilities that are as often right as they say: temperature scaling (Guo et al. 2017)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,22 +9,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 Numbers = npt.NDArray[Any]
-BINS = 15
 LIMITS = (0.05, 20.0)
 """Between these the temperature is sought."""
-
-
-def calibration_error(probabilities: Numbers, labels: Numbers) -> float:
-    """The expected calibration error of probabilities (N, C) given the right classes (N,).
-
-    It is the mean distance between the probability of the chosen class and how often it is right, over
-    15 bins of equal width.
-    """
-    confidence = probabilities.max(axis=1)
-    right = probabilities.argmax(axis=1) == labels
-    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    distances = np.bincount(bins, weights=right - confidence, minlength=BINS)
-    return float(np.abs(distances).sum() / len(labels))
 
 
 def fit_temperature(logits: Numbers, labels: Numbers) -> float:

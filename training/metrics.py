@@ -1,6 +1,5 @@
 """The metrics of each kind of task."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -70,8 +69,3 @@ METRICS: Mapping[Kind, Mapping[str, Metric]] = {
 def dev_metric(kind: Kind) -> tuple[str, Metric]:
     """The name and function of a kind's dev score."""
     return next(iter(METRICS[kind].items()))
-
-
-def standard_error(value: float, metric: str, rows: int) -> float | None:
-    """Of an accuracy over so many rows; None for another metric."""
-    return math.sqrt(value * (1 - value) / rows) if metric == "accuracy" else None

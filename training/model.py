@@ -179,18 +179,10 @@ def make_model(
         sentence = SentenceEncoder(embedding, encoder, projection)
     except ValueError as error:
         raise ConfigError(f"encoder.name: {config.encoder.name}: {error}") from error
-    return TrainingModel(sentence, _head(config, kind, classes, encoder.dim), config.alpha)
+    return TrainingModel(sentence, make_head(config, kind, classes, encoder.dim), config.alpha)
 
 
-def count_weights(config: RunConfig, kind: Kind, classes: int) -> int:
-    """The weights of the encoder and its head, without word vectors or a transformer: the papers' count."""
-    with torch.device("meta"):
-        encoder = build(config.encoder.name, config.encoder_keywords())
-        head = _head(config, kind, classes, encoder.dim)
-    return sum(one.numel() for part in (encoder, head) for one in part.parameters())
-
-
-def _head(config: RunConfig, kind: Kind, classes: int, dim: int) -> nn.Module:
+def make_head(config: RunConfig, kind: Kind, classes: int, dim: int) -> nn.Module:
     """The head of the task's kind; an embedding has none."""
     if kind == "embedding":
         return nn.Identity()

@@ -9,7 +9,7 @@ import pytest
 from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.runtime.bundles.card import ParserCard, ScoreCard
 from heedful.training import tasks
-from tests.builders import BuiltParser, build_parser
+from tests.builders import BuiltParser, build_models, build_parser
 from tests.export.trained import WORDS, trained
 
 tasks.add("tools.tasks")
@@ -18,6 +18,15 @@ tasks.add("tools.tasks")
 @pytest.fixture(scope="session")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
     return build_parser(tmp_path_factory.mktemp("parsers") / "parser")
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of tiny bundles, which no test changes."""
+    folder = tmp_path_factory.mktemp("models") / "bundles"
+    folder.mkdir()
+    build_models(folder)
+    return folder
 
 
 @pytest.fixture

@@ -19,21 +19,13 @@ from rich.console import Console
 from heedful.cli.embed import Choice, command, embed_file
 from heedful.cli.errors import CommandError, missing_extra
 from heedful.cli.placement import Place
-from heedful.cli.texts import CHUNK, CHUNK_CHARACTERS, Columns, Row, Source, chunks
+from heedful.cli.texts import CHUNK, CHUNK_CHARACTERS, Row, Source, chunks
 from heedful.runtime.service import Options, Service
 from tests.asking import embed
-from tests.builders import build_models, random_texts
+from tests.builders import random_texts
 from tests.process import PATIENCE, ROOT, wait_for
 
 ROWS = 3 * CHUNK + 100
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("embed") / "bundles"
-    folder.mkdir()
-    build_models(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -133,33 +125,44 @@ def test_killed_twice_it_gives_the_bytes_of_an_uninterrupted_run(
     assert run(environment, "-", *arguments) == (0, f"{out} is complete already\n")
 
 
-def test_choices_and_a_text_that_is_too_long(environment: dict[str, str], tmp_path: Path) -> None:
+def test_choices_and_a_text_that_is_too_long(models: Path, tmp_path: Path) -> None:
     corpus, out = tmp_path / "corpus.csv", tmp_path / "vectors.jsonl"
     corpus.write_text('id,body\n1,"two\nkids"\n2,' + "dog " * 20 + "\n3,bad\n")
-    arguments: list[str | Path] = [corpus, "--text-column", "body", "--out", out]
-    arguments += ["--dimensions", "3", "--no-normalize"]
-    status, said = run(environment, *arguments)
-    assert status == 1
-    assert said.startswith(f"heedful: {corpus}:4: the text is longer than tiny-flat reads")
-    assert "set --truncate or --on-error skip" in said
-    assert said.count("\n") == 1
+    asked: dict[str, Any] = {"text_column": "body", "dimensions": 3, "normalize": False}
+    with pytest.raises(CommandError, match=r":4: the text is longer than tiny-flat .*--on-error"):
+        command(str(corpus), str(out), models=models, **asked)
     assert not out.exists()
-    assert run(environment, *arguments, "--truncate", "--resume")[0] == 0
+    command(str(corpus), str(out), models=models, truncate=True, resume=True, **asked)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [(row["index"], len(row["embedding"])) for row in rows] == [(0, 3), (1, 3), (2, 3)]
     assert not np.isclose(np.linalg.norm(rows[0]["embedding"]), 1)
-    status, said = run(environment, *arguments)
-    assert (status, said) == (
-        1,
-        f"heedful: {out} exists: remove it, or name another file\n",
-    )
 
 
-def test_a_wrong_argument_is_one_line(environment: dict[str, str], tmp_path: Path) -> None:
-    arguments = ("-", "--dimensions", "9", "--out", tmp_path / "v.npy")
-    status, said = run(environment, *arguments, stdin=b"dog\n")
-    assert (status, said) == (1, "heedful: --dimensions is 9, tiny-flat has 1 to 8\n")
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"dimensions": 9}, "--dimensions is 9, tiny-flat has 1 to 8"),
+        ({"id_column": "n"}, r"--id-column: .*holds vectors alone"),
+        ({"out": "there.npy"}, r"there\.npy exists: remove it, or name another file"),
+    ],
+)
+def test_a_wrong_argument_leaves_no_file(
+    models: Path, tmp_path: Path, asked: dict[str, Any], said: str
+) -> None:
+    (tmp_path / "t.jsonl").write_text('{"text": "dog", "n": 1}\n')
+    (tmp_path / "there.npy").touch()
+    out = tmp_path / asked.pop("out", "v.npy")
+    with pytest.raises(CommandError, match=said):
+        command(str(tmp_path / "t.jsonl"), str(out), models=models, **asked)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.jsonl", "there.npy"]
+
+
+def test_integer_ids_of_parquet_stay_integers(models: Path, tmp_path: Path) -> None:
+    ids = pyarrow.array([7, None, 2**31 - 1], pyarrow.int32())
+    file, out = tmp_path / "t.parquet", tmp_path / "v.parquet"
+    parquet.write_table(pyarrow.table({"text": ["two kids", "dog", "bad"], "key": ids}), file)
+    command(str(file), str(out), id_column="key", models=models)
+    assert parquet.read_table(out)["id"].combine_chunks() == ids
 
 
 @pytest.mark.parametrize(
@@ -203,12 +206,6 @@ def test_parquet_without_pyarrow_is_refused_before_the_models_are_loaded(
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 
-def test_ids_do_not_go_into_npy(tmp_path: Path) -> None:
-    source, out = Source("-", columns=Columns("text", "id")), tmp_path / "v.npy"
-    with pytest.raises(CommandError, match=r"--id-column: .*holds vectors alone"):
-        embed_file(source, out, Place(tmp_path), Choice(), console=Console())
-
-
 def test_bad_rows_are_skipped_and_ids_carried_through_gzip_parquet_and_stdout(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -229,23 +226,6 @@ def test_bad_rows_are_skipped_and_ids_carried_through_gzip_parquet_and_stdout(
     assert [json.loads(line) for line in printed.splitlines()] == [
         {**row, "embedding": pytest.approx(row["embedding"])} for row in rows
     ]
-
-
-def test_integer_ids_of_parquet_stay_integers(environment: dict[str, str], tmp_path: Path) -> None:
-    ids = pyarrow.array([7, None, 2**31 - 1], pyarrow.int32())
-    parquet.write_table(
-        pyarrow.table({"text": ["two kids", "dog", "bad"], "key": ids}), tmp_path / "t.parquet"
-    )
-    status, said = run(
-        environment,
-        tmp_path / "t.parquet",
-        "--id-column",
-        "key",
-        "--out",
-        out := tmp_path / "v.parquet",
-    )
-    assert status == 0, said
-    assert parquet.read_table(out)["id"].combine_chunks() == ids
 
 
 def test_a_zipped_table_of_another_program_on_stdin(environment: dict[str, str]) -> None:

@@ -19,19 +19,10 @@ from heedful.cli.errors import CommandError
 from heedful.cli.predict import command
 from heedful.library.model import Model
 from heedful.runtime.errors import StartupError
-from tests.builders import build_models
 
 TEXTS = ["two kids, a dog", "", "bad hands", "dog " * 20]
 """One is blank, and the last is longer than a model reads."""
 TABLE = [{"id": str(i), "body": text, "n": "7"} for i, text in enumerate(TEXTS)]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("predict") / "bundles"
-    folder.mkdir()
-    build_models(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

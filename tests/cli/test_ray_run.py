@@ -18,7 +18,6 @@ from heedful.cli.errors import CommandError
 from heedful.cli.placement import Cluster as RayCluster
 from heedful.cli.placement import Place
 from heedful.cli.texts import Columns, Source
-from tests.builders import build_models
 from tests.process import PATIENCE, ROOT, wait_for
 
 ROWS = int(os.environ.get("HEEDFUL_RAY_ROWS", "3000"))
@@ -33,14 +32,6 @@ ENVIRONMENT = {
     "RAY_prestart_worker_first_driver": "0",
     "RAY_worker_niceness": "0",  # on a busy machine the default, 15, starves them
 }
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("ray") / "bundles"
-    folder.mkdir()
-    build_models(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

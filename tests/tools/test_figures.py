@@ -19,22 +19,15 @@ from tools.figure_numbers import (
 )
 from tools.figures import draw
 
-REVIEWS = (
-    ("1", "terrible and poor , the worst"),
-    ("5", "amazing , i recommend it and am happy"),
-)
-
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """What the figures read of Yelp and R8."""
-    folder = tmp_path / "data"
-    reviews = [{"label": label, "text": text} for label, text in REVIEWS * 10]
+    """What the figures read of R8."""
+    file = tmp_path / "data/r8/test.jsonl"
+    file.parent.mkdir(parents=True)
     stories = [{"label": label, "text": f"the {label} news"} for label in ("ship", "money-fx") * 4]
-    for file, rows in {"yelp_10k/all.jsonl": reviews, "r8/test.jsonl": stories}.items():
-        (folder / file).parent.mkdir(parents=True)
-        (folder / file).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return folder
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in stories))
+    return tmp_path / "data"
 
 
 def test_what_there_is_a_bundle_for_is_drawn_and_the_rest_is_named(
@@ -47,26 +40,18 @@ def test_what_there_is_a_bundle_for_is_drawn_and_the_rest_is_named(
         build_bundle(models, pipeline, name=name, labels=labels, explain=True, encoder=lama)
     options = Options(models, str(pipeline.folder), threads=1)
 
-    def drawn() -> tuple[list[str], str]:
-        """Files that were written, and what was said."""
-        said = io.StringIO()
-        files = draw(out, options, data, ROOT / "results", Console(file=said, width=200))
-        return [file.name for file in files], said.getvalue()
-
-    files, said = drawn()
+    said = io.StringIO()
+    made = draw(out, options, data, ROOT / "results", Console(file=said, width=200))
+    files = [file.name for file in made]
     assert files == [
-        *("lama-rating-yelp.png", "lama-words.png", "lama-words-yelp.png"),
-        *("lama-parameters.png", "lama-loss.png", "lama-heads.png", "learning-curve.png"),
+        *("lama-words.png", "lama-parameters.png", "lama-loss.png", "lama-heads.png"),
+        "learning-curve.png",
     ]
     assert sorted(files) == sorted(file.name for file in out.iterdir())
-    assert "ms-san-heads.png: left out, " in said
-    assert "has no bundle of MS-SAN for NLI" in said
-    assert all(file.stat().st_size < 60_000 for file in out.iterdir())
-
-    (data / "yelp_10k" / "all.jsonl").unlink()
-    files, said = drawn()
-    assert not any("yelp" in name for name in files)
-    assert f"lama-rating-yelp.png: left out, {data} holds no yelp_academic" in said
+    assert "ms-san-heads.png: left out, " in said.getvalue()
+    assert "has no bundle of MS-SAN for NLI" in said.getvalue()
+    assert f"lama-rating-yelp.png: left out, {data} holds no yelp_academic" in said.getvalue()
+    assert all(file.stat().st_size < 60_000 for file in made)
 
 
 @torch.no_grad()

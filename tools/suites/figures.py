@@ -4,16 +4,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from scipy.special import softmax
 
-from heedful.training.calibration import Numbers, calibration_error
+from heedful.training.calibration import Numbers
 from heedful.training.data import labels
 from heedful.training.similarity import Embed, Figure, Split, sample, similarities
-from heedful.training.tasks import cr, imdb, mnli, nli, sick, sst, yelp
+from heedful.training.tasks import imdb, mnli, nli, senteval, sick, sst, yelp
 from heedful.training.tasks.base import Example, Reader
 from tools.suites.transfer import accuracies
 from tools.tasks import contrast, identity, negation, nli_sets, plain_pairs
 from tools.tasks.spellings import SPELLINGS
+
+BINS = 15
 
 Logits = Callable[[Sequence[Example]], Numbers]
 """Examples (N,) -> the served logits (N, C), by the labels that the examples count."""
@@ -64,12 +67,25 @@ POLARITY: Mapping[Split, Mapping[str, Reader]] = {
     "dev": {
         "SST": sst.sentences("dev", sst.two),
         "IMDB": imdb.DEV,
-        "CR": cr.read,
+        "CR": senteval.CR.read,
         "Yelp without three stars": _polar(_YELP.dev.read),
     },
     "test": {"Yelp without three stars": _polar(_YELP.test.read)},
 }
 """Sets of negative (0) and positive texts (1). No shipped model has learned from CR or Yelp."""
+
+
+def calibration_error(probabilities: Numbers, labels: Numbers) -> float:
+    """The expected calibration error of probabilities (N, C) given the right classes (N,).
+
+    It is the mean distance between the probability of the chosen class and how often it is right, over
+    15 bins of equal width.
+    """
+    confidence = probabilities.max(axis=1)
+    right = probabilities.argmax(axis=1) == labels
+    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    distances = np.bincount(bins, weights=right - confidence, minlength=BINS)
+    return float(np.abs(distances).sum() / len(labels))
 
 
 def labelled(

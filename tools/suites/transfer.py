@@ -15,14 +15,15 @@ from heedful.text.arrays import Floats
 from heedful.training import tasks
 from heedful.training.data import labels
 from heedful.training.similarity import Embed, unit_vectors
-from heedful.training.tasks import cr, mpqa, sst, subj
+from heedful.training.tasks import sst
 from heedful.training.tasks.base import Example
+from heedful.training.tasks.senteval import CR, MPQA, SUBJ
 
 STRENGTHS = (1.0, 4.0, 16.0, 64.0)
 """Inverse regularisation C; the vectors have length 1."""
 SEED = 1
 FOLDS = 10
-FOLDED = {"cr": cr.read, "mpqa": mpqa.read, "subj": subj.read}
+FOLDED = {one.name: one.read for one in (CR, MPQA, SUBJ)}
 
 
 def accuracies(embed: Embed, data: Path, split: str = "test") -> dict[str, float]:

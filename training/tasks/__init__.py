@@ -4,24 +4,10 @@ import sys
 from importlib import import_module
 
 from heedful.training.errors import ConfigError
-from heedful.training.tasks import (
-    cr,
-    imdb,
-    mnli,
-    mpqa,
-    news,
-    nli,
-    r8,
-    sick,
-    sst,
-    stsb,
-    subj,
-    trec,
-    yelp,
-)
+from heedful.training.tasks import imdb, mnli, news, nli, r8, senteval, sick, sst, stsb, trec, yelp
 from heedful.training.tasks.base import Example, Task
 
-FILES = (sst, nli, mnli, sick, stsb, trec, cr, mpqa, subj, r8, imdb, yelp, news)
+FILES = (sst, nli, mnli, sick, stsb, trec, senteval, r8, imdb, yelp, news)
 TASKS: dict[str, Task] = {task.name: task for file in FILES for task in file.TASKS}
 
 __all__ = ["TASKS", "Example", "Task", "add", "get"]

@@ -16,13 +16,13 @@ from heedful.export.weight_storage import round_weights
 from heedful.runtime.answers import softmax
 from heedful.runtime.bundles.bundle import read
 from heedful.text.kinds import NLI_LABELS
-from heedful.training.calibration import calibration_error
 from heedful.training.errors import ConfigError
 from heedful.training.tasks import sst
 from heedful.training.tasks.base import Example
 from tests.builders import BuiltParser, build_bundle
 from tools import bundle_records, suite
 from tools.suites import figures as sets
+from tools.suites.figures import calibration_error
 from tools.suites.word_means import word_means
 
 TEXTS = ("a dog is good", "two kids wash", "the man", "their hands is bad", "not a kid", "dogs")
