@@ -346,4 +346,4 @@ def test_sizes_that_no_memory_holds_are_refused(
         f"[head]\nhidden = {hidden}\n"
     )
     with pytest.raises(ConfigError, match=r"large\.toml: this needs more memory than there is"):
-        command(file, run=paths.run, data=paths.data, parser=paths.parser)
+        command(file, run=paths.run, data=paths.data, parser=str(paths.parser))
