@@ -38,17 +38,6 @@ async def test_without_a_key_it_is_refused_with_the_remedy(serve: Serve) -> None
         assert "SIGHUP" in error["message"]
 
 
-async def test_with_another_key_nothing_happens(keyed: httpx.AsyncClient) -> None:
-    check(await keyed.post("/models/reload"), 401, "unauthorized")
-    wrong = {"Authorization": "Bearer wrong"}
-    check(await keyed.post("/models/reload", headers=wrong), 401, "unauthorized")
-
-
-async def test_while_nothing_is_loaded(serve: Serve) -> None:
-    async with serve(start=False, api_key="sesame") as client:
-        check(await client.post("/models/reload", headers=KEY), 503, "unavailable")
-
-
 async def test_a_refusal_is_seen_everywhere_until_it_is_mended(
     keyed: httpx.AsyncClient, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
