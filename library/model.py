@@ -25,7 +25,14 @@ from heedful.library.inputs import (
     text_of,
 )
 from heedful.library.processes import Processes
-from heedful.runtime.answers import Result, chosen, unit_rows
+from heedful.runtime.answers import (
+    Precision,
+    Result,
+    as_precision,
+    check_precision,
+    chosen,
+    unit_rows,
+)
 from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.card import CARD, Card
 from heedful.runtime.engine.work import Request, parse, run_now
@@ -35,7 +42,6 @@ from heedful.runtime.inference import Inference
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.model_registry import KINDS, ModelRegistry, Task, check_parser
-from heedful.runtime.precision import Precision, as_precision, check_precision
 from heedful.runtime.zero_shot import TEMPLATE, Labels, ZeroShot
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.forks import renew_in_children
@@ -125,7 +131,7 @@ class Model:
     ) -> npt.NDArray[Any]:
         """Vectors (N, D), or (D,) for one string or document of spaCy, whose tree is read.
 
-        With `precision` in fewer bits (`runtime.precision.as_precision`).
+        With `precision` in fewer bits (`runtime.answers.as_precision`).
 
         The keywords but `truncate` and `paths` are sentence-transformers', which has more (docs/library.md).
         `batch_size` is the most texts in a batch, by default as many as the service takes. Vectors are cut

@@ -17,11 +17,11 @@ from heedful.app.schemas import (
     response_bodies,
 )
 from heedful.app.schemas.huggingface_bodies import apply_function
+from heedful.runtime.answers import as_precision
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.explain.serialize import explanation, tokens
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
-from heedful.runtime.precision import as_precision
 from heedful.text.kinds import NLI_LABELS
 
 router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])

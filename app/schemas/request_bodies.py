@@ -36,7 +36,7 @@ from heedful.app.schemas.huggingface_bodies import (
     TopK,
     ZeroShotParameters,
 )
-from heedful.runtime.precision import FewerBits, Precision
+from heedful.runtime.answers import FewerBits, Precision
 
 
 def _no_prompt(name: str | None) -> str | None:

@@ -21,9 +21,9 @@ from heedful.app.schemas.base import (
     unsupported,
 )
 from heedful.app.schemas.request_bodies import Dimensions, OutputDtype
+from heedful.runtime.answers import as_precision
 from heedful.runtime.engine.work import Steps
 from heedful.runtime.inputs import Inputs
-from heedful.runtime.precision import as_precision
 from heedful.text.arrays import Floats
 
 router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["Cohere"])

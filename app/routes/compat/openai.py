@@ -15,8 +15,8 @@ from heedful.app.schemas import given_trees, openapi_responses
 from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, NOT_EMPTY, StrictModel, Text
 from heedful.app.schemas.request_bodies import Dimensions, Long, OutputDtype, Truncate, not_both
 from heedful.app.state import state_of
+from heedful.runtime.answers import as_precision
 from heedful.runtime.errors import UnknownModel
-from heedful.runtime.precision import as_precision
 
 router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["OpenAI"])
 models_router = APIRouter(tags=["OpenAI"])
