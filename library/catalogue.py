@@ -8,7 +8,7 @@ from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.card import CARD, Card
 
 SUBJECTS = {
-    "r8": "topic of a news story",
+    "r8": "topic of a Reuters story about trade and companies, no other news",
     "sentiment": "sentiment of everyday texts",
     "sst2": "sentiment of film reviews",
     "sst5": "sentiment of film reviews",

@@ -13,23 +13,21 @@ from torch.nn import functional
 
 from heedful.models.heads import NLIHead, two_layers
 
-WORDS, SIZE = 40, 320
-"""Words that a sentence vector carries, and the features of each. What comes later is in the rest of the vector."""
-COMPARED = 320
-"""Features of a word that has been compared with the other sentence."""
+WORDS = 40
+"""Words that a sentence vector carries. What comes later is in the rest of the vector."""
 ABSENT = -1e4
 """Score of a word that is not there: less than any other, and finite where none is."""
 
 
 class FirstWords(nn.Module):
-    """(B, L, dim) -> the first WORDS words, SIZE features each, as (B, WORDS * SIZE); zero where there is no word."""
+    """(B, L, dim) -> the first WORDS words, `size` features each, as (B, WORDS * size); zero where there is no word."""
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, size: int) -> None:
         super().__init__()
-        self.reduce = nn.Linear(dim, SIZE)
+        self.reduce = nn.Linear(dim, size)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """x (B, L, dim), mask (B, L) boolean -> (B, WORDS * SIZE)."""
+        """x (B, L, dim), mask (B, L) boolean -> (B, WORDS * size)."""
         words = self.reduce(x) * mask[:, :, None].to(x.dtype)
         return functional.pad(words, (0, 0, 0, WORDS))[:, :WORDS].flatten(1)
 
@@ -39,17 +37,19 @@ class AlignedNLIHead(NLIHead):
 
     Their answer is a product of experts (Hinton 2002): the mean of their log probabilities.
     Eq. (1)-(7) of Parikh et al. with a linear layer for F, and with the mean and the maximum of the compared words in
-    place of their sum, so that long sentences weigh no more than short ones.
+    place of their sum, so that long sentences weigh no more than short ones. `size` is that of `FirstWords`; a compared
+    word has as many features.
     """
 
     def __init__(
-        self, dim: int, *, hidden: int = 300, classes: int = 3, dropout: float = 0.0
+        self, dim: int, *, size: int, hidden: int = 300, classes: int = 3, dropout: float = 0.0
     ) -> None:
-        self.sentence = dim - WORDS * SIZE
+        self.sentence = dim - WORDS * size
         super().__init__(self.sentence, hidden=hidden, classes=classes, dropout=dropout)
-        self.attend = nn.Linear(SIZE, SIZE)
-        self.compare = nn.Sequential(nn.Dropout(dropout), nn.Linear(4 * SIZE, COMPARED), nn.ReLU())
-        self.aggregate = two_layers(4 * COMPARED, hidden, classes, dropout, nn.ReLU)
+        self.size = size
+        self.attend = nn.Linear(size, size)
+        self.compare = nn.Sequential(nn.Dropout(dropout), nn.Linear(4 * size, size), nn.ReLU())
+        self.aggregate = two_layers(4 * size, hidden, classes, dropout, nn.ReLU)
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Premise (B, D) and hypothesis (B, D) -> logits (B, classes)."""
@@ -63,13 +63,13 @@ class AlignedNLIHead(NLIHead):
         """
         whole = super().forward(first[:, : self.sentence], second[:, : self.sentence])
         (a, present_a), (b, present_b) = (
-            _words(side[:, self.sentence :]) for side in (first, second)
+            _words(side[:, self.sentence :], self.size) for side in (first, second)
         )
         attended_a, attended_b = (
             _apply_to_present(self.attend, present, words)
             for present, words in ((present_a, a), (present_b, b))
         )
-        scores = attended_a @ attended_b.transpose(1, 2) / SIZE**0.5  # (B, L of a, L of b)
+        scores = attended_a @ attended_b.transpose(1, 2) / self.size**0.5  # (B, L of a, L of b)
         beta = scores.masked_fill(~present_b[:, None, :], ABSENT).softmax(2) @ b
         alpha = scores.masked_fill(~present_a[:, :, None], ABSENT).softmax(1).transpose(1, 2) @ a
         compared = [
@@ -79,7 +79,7 @@ class AlignedNLIHead(NLIHead):
         return whole, self.aggregate(torch.cat(compared, dim=-1))
 
     def _compared(self, words: Tensor, aligned: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean and the maximum (B, COMPARED) over a sentence's words (B, L, SIZE)."""
+        """The mean and the maximum (B, size) over a sentence's words (B, L, size)."""
 
         def compare(a: Tensor, b: Tensor) -> Tensor:
             found: Tensor = self.compare(torch.cat([a, b, a - b, a * b], dim=-1))
@@ -107,9 +107,9 @@ def _apply_to_present(
     return spread
 
 
-def _words(features: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, WORDS * SIZE) -> words (B, L, SIZE) and which are there (B, L): L, of the longest, saves most of the time."""
-    words = features.unflatten(1, (WORDS, SIZE))
+def _words(features: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """(B, WORDS * size) -> words (B, L, size) and which are there (B, L): L, of the longest, saves most of the time."""
+    words = features.unflatten(1, (WORDS, size))
     present = words.abs().amax(-1) > 0
     longest = cast(int, present.any(0).sum().clamp(min=1).item())  # int(..) stops the exporter
     torch._check(longest <= WORDS)  # for the exporter

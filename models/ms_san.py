@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from heedful.models.aligned_words import SIZE, WORDS, FirstWords
+from heedful.models.aligned_words import WORDS, FirstWords
 from heedful.models.concatenated import Concatenated
 from heedful.models.gates import FusionGate
 from heedful.models.masks import (
@@ -185,8 +185,9 @@ class MSSAN(Encoder):
     `direction`, `word` and `dependency` switch the masks (Table 2). `relative` adds the positions of
     "shaw" or of "transformer-xl"; in Table 4 they replace both distance masks. The paper names only
     their source: models.relative says what was chosen. With `cls` a transformer's [CLS] vector replaces
-    the max pooling (MS-SAN+BERT). With `first_words` the sentence's first words follow its vector
-    (models.aligned_words; not in the paper). With `skip` a weighted mean of the word vectors themselves follows the
+    the max pooling (MS-SAN+BERT). With `first_words` so many features of each of the sentence's first words follow its
+    vector (models.aligned_words; not in the paper): of the word vectors, with `first_states` of these and the states
+    after attention, which tell who does what. With `skip` a weighted mean of the word vectors themselves follows the
     pooled states, so that what a text names is not washed out by attention; a word's weight is learned and depends
     on the word alone (not in the paper).
 
@@ -205,14 +206,15 @@ class MSSAN(Encoder):
         dependency: bool = True,
         relative: str | None = None,
         cls: bool = False,
-        first_words: bool = False,
+        first_words: int = 0,
+        first_states: bool = False,
         skip: bool = False,
         dropout: float = 0.0,
         max_tokens: int = 256,
     ) -> None:
         super().__init__()
         self.head_words = WORDS if first_words else 0
-        self.head_features = self.head_words * SIZE
+        self.head_features = self.head_words * first_words
         self.dim = (3 if skip else 2) * dim + self.head_features
         # Without the dependency prior nothing is parsed; without any distance there is no alpha.
         reads = {"heads": dependency, "alpha": word or dependency, "cls": cls}
@@ -233,7 +235,10 @@ class MSSAN(Encoder):
         self.norm = nn.LayerNorm(dim)
         self.pooling = AttentivePooling(FeedForward(dim, hidden))
         self.words = AttentivePooling(SharedScore(dim)) if skip else None
-        self.first_words = FirstWords(dim) if first_words else None
+        self.first_states = first_states
+        self.first_words = (
+            FirstWords(2 * dim if first_states else dim, first_words) if first_words else None
+        )
         self.dropout = nn.Dropout(dropout)
 
     def forward(
@@ -298,7 +303,8 @@ class MSSAN(Encoder):
         parts = [attended, other]
         if self.words is not None:
             parts.append(self.words(x, mask))
-        return self.append_head_features(torch.cat(parts, dim=-1), x, mask)
+        read = torch.cat([x, u], dim=-1) if self.first_states else x
+        return self.append_head_features(torch.cat(parts, dim=-1), read, mask)
 
     def append_head_features(self, vector: Tensor, x: Tensor, mask: Tensor) -> Tensor:
         if self.first_words is None:

@@ -50,6 +50,16 @@ def _relative(positions: str, *, direction: bool) -> Entry:
     return Entry(make, MS_SAN, "quadratic")
 
 
+def _aligned(size: int, **config: bool) -> Entry:
+    """MS-SAN whose head for entailment also aligns the words of both sentences, `size` features each."""
+    return Entry(
+        partial(MSSAN, first_words=size, **config),
+        f"{MS_SAN}; words aligned as in Parikh et al. 2016",
+        "quadratic",
+        nli=partial(AlignedNLIHead, size=size),
+    )
+
+
 DISAN = "Shen et al. 2018, DiSAN: Directional Self-Attention Network"
 
 
@@ -91,12 +101,8 @@ def _lama(
 ENCODERS: dict[str, Entry] = {
     "ms-san": Entry(MSSAN, MS_SAN, "quadratic"),
     "ms-san-bert": Entry(partial(MSSAN, cls=True), MS_SAN, "quadratic"),  # over a transformer
-    "ms-san-bert-words": Entry(
-        partial(MSSAN, cls=True, first_words=True),
-        f"{MS_SAN}; words aligned as in Parikh et al. 2016",
-        "quadratic",
-        nli=AlignedNLIHead,
-    ),
+    "ms-san-words": _aligned(160, first_states=True),
+    "ms-san-bert-words": _aligned(320, cls=True),  # over a transformer
     "ms-san-sep": Entry(ms_san_sep, MS_SAN, "quadratic"),
     "ms-san-shaw": _relative("shaw", direction=False),
     "ms-san-transformer-xl": _relative("transformer-xl", direction=False),

@@ -27,6 +27,7 @@ from heedful.training.tasks.base import Example
 from tools.suites import embedding as embedding_suite
 from tools.suites import static_table
 from tools.suites.figures import (
+    MORE,
     NLI,
     POLARITY,
     WORDS,
@@ -130,6 +131,7 @@ def _figures(
         return (Figure(one.dataset, one.metric, one.value, one.rows) for one in found)
     order = NLI_LABELS if card.kind == "nli" else task.labels
     own = {task.name: (task.dev if split == "dev" else task.test).read}
+    own |= MORE.get((task.name, split), {})
     sets = NLI[split] if card.kind == "nli" else own
 
     def logits(examples: Sequence[Example]) -> Numbers:

@@ -3,23 +3,24 @@
 from typing import cast
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.models.aligned_words import SIZE, WORDS, AlignedNLIHead, FirstWords
+from heedful.models.aligned_words import WORDS, AlignedNLIHead, FirstWords
 from heedful.models.heads import NLIHead
 from heedful.models.ms_san import MSSAN
 from tests.models.conftest import array
 from tests.reference import aligned_words as reference
 from tests.reference.arithmetic import Array, softmax
 
-DIM = 6
-"""Of the sentence, before its words."""
+DIM, SIZE = 6, 8
+"""Of the sentence, before its words; and of a word."""
 
 
 def head() -> AlignedNLIHead:
     torch.manual_seed(0)
-    return AlignedNLIHead(DIM + WORDS * SIZE, hidden=5, dropout=0.5).double().eval()
+    return AlignedNLIHead(DIM + WORDS * SIZE, size=SIZE, hidden=5, dropout=0.5).double().eval()
 
 
 def vectors(rng: np.random.Generator, *lengths: int) -> Tensor:
@@ -69,7 +70,7 @@ def test_a_pair_of_nothing_has_finite_logits() -> None:
 
 def test_a_sentence_carries_its_first_words_and_zeros_where_it_has_none() -> None:
     torch.manual_seed(2)
-    carry, x = FirstWords(12), torch.randn(3, WORDS + 5, 12)
+    carry, x = FirstWords(12, SIZE), torch.randn(3, WORDS + 5, 12)
     lengths = torch.tensor([WORDS + 5, 1, WORDS])
     mask = torch.arange(x.shape[1]) < lengths[:, None]
     carried = carry(x, mask).unflatten(1, (WORDS, SIZE))
@@ -79,20 +80,23 @@ def test_a_sentence_carries_its_first_words_and_zeros_where_it_has_none() -> Non
     torch.testing.assert_close(carry(x[1:2, :1], mask[1:2, :1])[0], carried[1].flatten())
 
 
-def test_the_words_follow_the_sentence_vector_of_the_paper() -> None:
+@pytest.mark.parametrize("states", [False, True])
+def test_the_words_follow_the_sentence_vector_of_the_paper(states: bool) -> None:
     torch.manual_seed(3)
-    model = MSSAN(dim=12, hidden=7, cls=True, first_words=True, max_tokens=32).eval()
-    plain = MSSAN(dim=12, hidden=7, cls=True, max_tokens=32).eval()
+    sizes = {"dim": 12, "hidden": 7, "cls": True, "max_tokens": 32}
+    model = MSSAN(**sizes, first_words=SIZE, first_states=states).eval()
+    plain = MSSAN(**sizes).eval()
     plain.load_state_dict(
         {name: one for name, one in model.state_dict().items() if "first_words" not in name}
     )
     x, cls, lengths = torch.randn(2, 4, 12), torch.randn(2, 12), torch.tensor([4, 2])
     heads, alpha = torch.arange(4).repeat(2, 1), torch.tensor(1.0)
-    found, expected = (one(x, lengths, heads, alpha, cls) for one in (model, plain))
-    assert found.shape == (2, model.dim)
-    torch.testing.assert_close(found[:, : plain.dim], expected)
+    vectors, expected = (one(x, lengths, heads, alpha, cls) for one in (model, plain))
+    assert vectors.shape == (2, model.dim)
+    torch.testing.assert_close(vectors[:, : plain.dim], expected)
     assert model.first_words is not None
     mask = torch.arange(4) < lengths[:, None]
-    torch.testing.assert_close(found[:, plain.dim :], model.first_words(x, mask))
     explained = model.explain(x, lengths, heads, alpha, cls)
-    torch.testing.assert_close(explained.sentence, found)
+    read = torch.cat([x, explained.states], dim=-1) if states else x
+    torch.testing.assert_close(vectors[:, plain.dim :], model.first_words(read, mask))
+    torch.testing.assert_close(explained.sentence, vectors)

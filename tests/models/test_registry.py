@@ -47,7 +47,7 @@ def test_trees_are_read_by_those_that_take_heads_and_asking_draws_no_random_numb
     state = torch.get_rng_state()
     readers = {name for name in ENCODERS if reads_trees(name, {"dim": 300, "max_tokens": 64})}
     assert torch.equal(torch.get_rng_state(), state)
-    assert readers == {"ms-san", "ms-san-bert", "ms-san-bert-words", "ms-san-sep"}
+    assert readers == {"ms-san", "ms-san-bert", "ms-san-bert-words", "ms-san-sep", "ms-san-words"}
 
 
 @pytest.mark.parametrize(

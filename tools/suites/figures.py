@@ -13,7 +13,7 @@ from heedful.training.similarity import Embed, Figure, Split, sample, similariti
 from heedful.training.tasks import imdb, mnli, nli, senteval, sick, sst, yelp
 from heedful.training.tasks.base import Example, Reader
 from tools.suites.transfer import accuracies
-from tools.tasks import contrast, identity, negation, nli_sets, plain_pairs
+from tools.tasks import contrast, everyday_sentiment, identity, negation, nli_sets, plain_pairs
 from tools.tasks.spellings import SPELLINGS
 
 BINS = 15
@@ -73,6 +73,10 @@ POLARITY: Mapping[Split, Mapping[str, Reader]] = {
     "test": {"Yelp without three stars": _polar(_YELP.test.read)},
 }
 """Sets of negative (0) and positive texts (1). No shipped model has learned from CR or Yelp."""
+MORE: Mapping[tuple[str, Split], Mapping[str, Reader]] = {
+    ("sentiment", "dev"): {"everyday": everyday_sentiment.DEV.read}
+}
+"""Sets with a task's classes beside its own, by task and split."""
 
 
 def calibration_error(probabilities: Numbers, labels: Numbers) -> float:

@@ -46,7 +46,9 @@ def mined(pairs: Sequence[Example], neighbours: int) -> list[Example]:
     return [Example(pair, UNLABELLED) for pair in found]
 
 
-def _source(pairs: Source, neighbours: int) -> Source:
+def source(pairs: Source, neighbours: int) -> Source:
+    """The train split `pairs`, mined with so many neighbours."""
+
     def read(data: Path) -> list[Example]:
         return mined(pairs.read(data), neighbours)
 
@@ -63,6 +65,6 @@ def _turned(pairs: Source) -> Source:
 
 NEIGHBOURS = ((SNLI_TRAIN, 8), (MNLI_TRAIN, 16), (NEW_PROTOCOLS_TRAIN, 4))
 MINED = (
-    *(_source(pairs, number) for pairs, number in NEIGHBOURS),
+    *(source(pairs, number) for pairs, number in NEIGHBOURS),
     *(_turned(pairs) for pairs, _ in NEIGHBOURS),
 )

@@ -1,6 +1,7 @@
 """Sentiment of everyday texts in three classes: phrases of the Stanford Sentiment Treebank and whole IMDB reviews.
 
-`sentiment-student` adds sentences without a label, which a teacher judges.
+`sentiment-student` adds sentences without a label, which a teacher judges. `sentiment-everyday` has opinions of
+things and services, emoji, facts and requests, and fewer film reviews.
 """
 
 from dataclasses import replace
@@ -8,7 +9,8 @@ from pathlib import Path
 
 from heedful.training.tasks import imdb, nli, sst
 from heedful.training.tasks.base import Example, Reader, Source, Task
-from tools.tasks import embed
+from heedful.training.tasks.splits import sample
+from tools.tasks import embed, everyday_sentiment
 
 LABELS = ("negative", "neutral", "positive")
 
@@ -46,9 +48,9 @@ def _sure(data: Path) -> list[Example]:
 
 
 SENTENCES = (
-    embed.sentences_of(_REVIEWS, embed.BOTH, "sentences", 100_000),
-    embed.sentences_of(nli.MNLI_TRAIN, embed.BOTH, "sentences"),
-    embed.sentences_of(nli.SNLI_TRAIN, embed.FIRST, "premises", 10_000),
+    embed.sentences_of(_REVIEWS, embed.BOTH, "sentences", 100_000, times=1),
+    embed.sentences_of(nli.MNLI_TRAIN, embed.BOTH, "sentences", times=1),
+    embed.sentences_of(nli.SNLI_TRAIN, embed.FIRST, "premises", 10_000, times=1),
 )
 """Without labels: a teacher judges them."""
 
@@ -63,4 +65,11 @@ SENTIMENT = Task(
 TASKS = (
     SENTIMENT,
     SENTIMENT.variant("sentiment-student", _PHRASES, replace(_LABELLED, read=_sure), *SENTENCES),
+    SENTIMENT.variant(
+        "sentiment-everyday",
+        sample(_PHRASES, 80_000),
+        sample(replace(_LABELLED, read=_sure), 12_000),
+        sample(SENTENCES[0], 40_000),
+        *everyday_sentiment.TRAIN,
+    ),
 )

@@ -1,7 +1,8 @@
-"""Pairs that are right by construction: sentences with slots, and the words to put there, from a TOML file.
+"""Examples that are right by construction: sentences with slots, and the words to put there, from a TOML file.
 
-A template is "premise > hypothesis > label"; e, n, c are the labels. In braces stand words of a list of the same
-section; a digit tells two words of a list apart, and a capital asks for one.
+A template is "premise > hypothesis > label", where e, n, c are the labels, or "text > label", where -, 0, + are.
+In braces stand words of a list of the same section; a digit tells two words of a list apart, and a capital asks for
+one.
 """
 
 import random
@@ -15,7 +16,9 @@ from heedful.training.tasks.base import Example
 
 SEED = 1
 HERE = Path(__file__).parent
-_LABELS: dict[str, NLILabel] = {"e": "entailment", "n": "neutral", "c": "contradiction"}
+ENTAILMENT = {sign: NLI_LABELS.index(name) for sign, name in zip("enc", NLI_LABELS, strict=True)}
+SENTIMENT = {"-": 0, "0": 1, "+": 2}
+"""Signs of labels, and the labels' places in a task."""
 _SLOT = re.compile(r"\{(\w+?)(2?)\}")
 _PARALLEL = {
     "plural": "singular",
@@ -33,8 +36,10 @@ def pair(premise: str, hypothesis: str, label: NLILabel) -> Example:
     return Example((premise, hypothesis), NLI_LABELS.index(label), trusted=True)
 
 
-def from_templates(file: str, section: str, number: int) -> list[Example]:
-    """`number` distinct pairs of a section of the file, or fewer where it does not have them.
+def from_templates(
+    file: str, section: str, number: int, signs: Mapping[str, int] = ENTAILMENT
+) -> list[Example]:
+    """`number` distinct examples of a section of the file, or fewer where it does not have them.
 
     Labels follow each other in turn, and so do each label's templates.
     """
@@ -46,11 +51,11 @@ def from_templates(file: str, section: str, number: int) -> list[Example]:
     rng = random.Random(SEED)
     distinct: dict[tuple[str, ...], Example] = {}
     for turn in range(20 * number):
-        label = sorted(by_label, key="enc".index)[turn % len(by_label)]
+        label = sorted(by_label, key=list(signs).index)[turn % len(by_label)]
         templates = by_label[label]
         filled = _filled(templates[turn // len(by_label) % len(templates)], words, rng)
-        premise, hypothesis = filled.split(" > ")
-        distinct.setdefault((premise, hypothesis), pair(premise, hypothesis, _LABELS[label]))
+        texts = tuple(filled.split(" > "))
+        distinct.setdefault(texts, Example(texts, signs[label], trusted=True))
         if len(distinct) == number:
             break
     return list(distinct.values())

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -51,6 +52,15 @@ def stratified_split(
 def drawn(items: Sequence[Item], number: int, *, seed: int = SEED) -> list[Item]:
     """`number` of the items, or all in another order where there are fewer, and always the same."""
     return random.Random(seed).sample(items, min(number, len(items)))
+
+
+def sample(source: Source, rows: int) -> Source:
+    """At most so many of the source's examples, drawn with a fixed seed."""
+
+    def read(data: Path) -> list[Example]:
+        return drawn(source.read(data), rows)
+
+    return replace(source, note=f"{source.note}; {rows:,} drawn at random", read=read)
 
 
 def held_out(read: Reader, share: float) -> tuple[Reader, Reader]:
