@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import softmax
 
+from heedful.text.kinds import NLI_LABELS
 from heedful.training.calibration import Numbers
 from heedful.training.data import labels
 from heedful.training.similarity import Embed, Figure, Split, sample, similarities
@@ -28,6 +29,8 @@ def _together(*readers: Reader) -> Reader:
     return lambda data: [one for read in readers for one in read(data)]
 
 
+ROLES = "roles"
+"""A set of pairs that are not entailed; whether one is neutral or a contradiction is open."""
 NLI: Mapping[Split, Mapping[str, Reader]] = {
     "dev": {
         "SNLI": nli.SNLI_DEV.read,
@@ -37,7 +40,7 @@ NLI: Mapping[Split, Mapping[str, Reader]] = {
         "identity": identity.DEV.read,
         "SICK train+dev": _together(sick.ENTAILMENT["train"].read, sick.ENTAILMENT["dev"].read),
         "New Protocols": nli_sets.NEW_PROTOCOLS_DEV.read,
-        "roles": plain_pairs.ROLES.read,
+        ROLES: plain_pairs.ROLES.read,
         "forms": plain_pairs.FORMS.read,
         "paragraphs": plain_pairs.PARAGRAPHS.read,
     },
@@ -107,8 +110,11 @@ def labelled(
     for name, read in sets.items():
         examples = sample(read(data), rows)
         served, gold = logits(examples), labels(examples)
-        count = len(examples)
-        yield Figure(name, "accuracy", float((served.argmax(axis=1) == gold).mean()), count)
+        count, answers = len(examples), served.argmax(axis=1)
+        yield Figure(name, "accuracy", float((answers == gold).mean()), count)
+        if name == ROLES:
+            apart = float((answers != NLI_LABELS.index("entailment")).mean())
+            yield Figure(name, "not entailment", apart, count)
         raw = calibration_error(softmax(served * temperature, axis=1), gold)
         yield Figure(name, "ECE without temperature", raw, count)
         yield Figure(name, "ECE", calibration_error(softmax(served, axis=1), gold), count)

@@ -1,7 +1,8 @@
 """Natural language inference for a cross-encoder (`nli-teacher`: every NLI set, and negation) and for its student
 (`nli-student`: changed words and equal sentences too); `nli-mined` adds pairs without a label, which the teacher
-judges, `nli-plain` pairs in other spellings, with roles exchanged and with longer premises. `nli-wide` has two sets of
-other genres besides, `nli-genres` these and a sample of what `nli-student` has."""
+judges, `nli-plain` pairs in other spellings, with roles exchanged and with longer premises, `nli-changed` fewer of all
+these and more pairs that differ in a word. `nli-wide` has two sets of other genres besides, `nli-genres` these and a
+sample of what `nli-student` has."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -66,10 +67,27 @@ PLAIN = (
     HELP,
     SCONE,
 )
+CHANGED = (
+    sample(SNLI_TRAIN, 60_000),
+    *MORE,
+    sample(NEW_PROTOCOLS_TRAIN, 20_000),
+    sample(CONJUNCTIONS, 8_000),
+    contrast.TRAIN,
+    replace(contrast.TRAIN, note=f"{contrast.TRAIN.note}; once more"),
+    sample(negation.TRAIN, 15_000),
+    sample(identity.TRAIN, 6_000),
+    sample(LING_IN_LOOP, 20_000),
+    SEMI_AUTOMATIC,
+    plain_pairs.TEMPLATES,
+    sample(plain_pairs.TRAIN, 60_000),
+    sample(label_pairs.TRAIN, 20_000),
+    *PLAIN[2:],
+)
 TASKS = (
     NLI.variant("nli-teacher", SNLI_TRAIN, *MORE, *WIDE, negation.TRAIN),
     NLI.variant("nli-student", *LABELLED),
     NLI.variant("nli-plain", *map(_short_taught, (*LABELLED, *OTHER_GENRES, *PLAIN))),
+    NLI.variant("nli-changed", *map(_short_taught, CHANGED)),
     NLI.variant("nli-mined", *LABELLED, SNLI_HYPOTHESES, *mined.MINED),
     NLI.variant("nli-genres", *GENRES),
     NLI.variant("nli-wide", *LABELLED, LING_IN_LOOP, SEMI_AUTOMATIC),

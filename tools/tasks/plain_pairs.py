@@ -106,8 +106,13 @@ TRAIN = Source(
 )
 
 
-def _templates(section: str) -> Reader:
-    return lambda _: from_templates(FILE, section, DEV_PAIRS)
+def _templates(section: str, number: int = DEV_PAIRS) -> Reader:
+    return lambda _: from_templates(FILE, section, number)
+
+
+TEMPLATES = Source(
+    "plain", "Apache-2.0", "40,000 pairs of templates", _templates("train", TEMPLATE_PAIRS)
+)
 
 
 def _paragraphs(data: Path) -> list[Example]:

@@ -34,7 +34,7 @@ PAIRS = [Example((a, b), (i + j) % 3) for i, a in enumerate(TEXTS) for j, b in e
 def test_an_nli_bundle_is_scored_and_its_calibration_measured(
     tmp_path: Path, pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sets.NLI, "dev", {"toy": lambda _: PAIRS, "more": lambda _: PAIRS[:9]})
+    monkeypatch.setitem(sets.NLI, "dev", {"toy": lambda _: PAIRS, "roles": lambda _: PAIRS[:9]})
     labels = ("contradiction", "entailment", "neutral")  # another order than the data's
     build_bundle(tmp_path, pipeline, name="tiny-nli", kind="nli", labels=labels, temperature=2.0)
     folder, parser = tmp_path / "tiny-nli", str(pipeline.folder)
@@ -46,11 +46,13 @@ def test_an_nli_bundle_is_scored_and_its_calibration_measured(
     gold = np.array([one.label for one in PAIRS])
     found = json.loads((tmp_path / "suite/tiny-nli.json").read_text())
     assert found["version"] == read(folder).card.version
+    metrics = ("accuracy", "ECE without temperature", "ECE")
     assert [(one["dataset"], one["metric"], one["rows"]) for one in found["figures"]] == [
-        (name, metric, rows)
-        for name, rows in (("toy", 36), ("more", 9))
-        for metric in ("accuracy", "ECE without temperature", "ECE")
+        *(("toy", metric, 36) for metric in metrics),
+        *(("roles", metric, 9) for metric in ("accuracy", "not entailment", *metrics[1:])),
     ]
+    apart = (logits[:9].argmax(1) != NLI_LABELS.index("entailment")).mean()
+    assert found["figures"][4]["value"] == pytest.approx(apart)
     accuracy, raw, served = (one["value"] for one in found["figures"][:3])
     assert accuracy == pytest.approx((logits.argmax(1) == gold).mean())
     assert raw == pytest.approx(calibration_error(softmax(logits * 2), gold), abs=1e-6)
