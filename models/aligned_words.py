@@ -35,18 +35,26 @@ class FirstWords(nn.Module):
 class AlignedNLIHead(NLIHead):
     """Two experts: NLIHead over the sentence vectors, and the same classes by the sentences' aligned words.
 
-    Their answer is a product of experts (Hinton 2002): the mean of their log probabilities.
+    Their answer is a product of experts (Hinton 2002): the mean of their log probabilities, where that by the words has
+    the weight `share`.
     Eq. (1)-(7) of Parikh et al. with a linear layer for F, and with the mean and the maximum of the compared words in
     place of their sum, so that long sentences weigh no more than short ones. `size` is that of `FirstWords`; a compared
     word has as many features.
     """
 
     def __init__(
-        self, dim: int, *, size: int, hidden: int = 300, classes: int = 3, dropout: float = 0.0
+        self,
+        dim: int,
+        *,
+        size: int,
+        share: float,
+        hidden: int = 300,
+        classes: int = 3,
+        dropout: float = 0.0,
     ) -> None:
         self.sentence = dim - WORDS * size
         super().__init__(self.sentence, hidden=hidden, classes=classes, dropout=dropout)
-        self.size = size
+        self.size, self.share = size, share
         self.attend = nn.Linear(size, size)
         self.compare = nn.Sequential(nn.Dropout(dropout), nn.Linear(4 * size, size), nn.ReLU())
         self.aggregate = two_layers(4 * size, hidden, classes, dropout, nn.ReLU)
@@ -54,7 +62,7 @@ class AlignedNLIHead(NLIHead):
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Premise (B, D) and hypothesis (B, D) -> logits (B, classes)."""
         whole, aligned = (one.log_softmax(-1) for one in self.experts(first, second))
-        return (whole + aligned) / 2
+        return (1 - self.share) * whole + self.share * aligned
 
     def experts(self, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
         """The logits (B, classes) by the sentence vectors, and by the aligned words.

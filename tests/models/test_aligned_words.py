@@ -14,13 +14,17 @@ from tests.models.conftest import array
 from tests.reference import aligned_words as reference
 from tests.reference.arithmetic import Array, softmax
 
-DIM, SIZE = 6, 8
-"""Of the sentence, before its words; and of a word."""
+DIM, SIZE, SHARE = 6, 8, 0.7
+"""Of the sentence, before its words; of a word; and the weight of the expert by the words."""
 
 
 def head() -> AlignedNLIHead:
     torch.manual_seed(0)
-    return AlignedNLIHead(DIM + WORDS * SIZE, size=SIZE, hidden=5, dropout=0.5).double().eval()
+    return (
+        AlignedNLIHead(DIM + WORDS * SIZE, size=SIZE, share=SHARE, hidden=5, dropout=0.5)
+        .double()
+        .eval()
+    )
 
 
 def vectors(rng: np.random.Generator, *lengths: int) -> Tensor:
@@ -59,7 +63,7 @@ def test_the_head_is_the_reference() -> None:
             lambda features: layer(model.compare[1], features),
         )
         sentences = whole(first[row : row + 1, :DIM], second[row : row + 1, :DIM])
-        expected = reference.product(array(sentences)[0], perceptron(model.aggregate, read))
+        expected = reference.product(array(sentences)[0], perceptron(model.aggregate, read), SHARE)
         np.testing.assert_allclose(softmax(logits[row].tolist()), expected, atol=1e-10)
 
 

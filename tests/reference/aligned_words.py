@@ -35,8 +35,8 @@ def features(
     )
 
 
-def product(first: Array, second: Array) -> Array:
-    """The probabilities of a product of two experts, given their logits: sqrt(p q), normalised."""
+def product(first: Array, second: Array, share: float) -> Array:
+    """The probabilities of a product of two experts, given their logits: p^(1 - share) q^share, normalised."""
     each = zip(softmax(first.tolist()), softmax(second.tolist()), strict=True)
-    found: Array = np.array([math.sqrt(p * q) for p, q in each])
+    found: Array = np.array([p ** (1 - share) * q**share for p, q in each])
     return np.asarray(found / found.sum())
