@@ -35,8 +35,9 @@ class FirstWords(nn.Module):
 class AlignedNLIHead(NLIHead):
     """Two experts: NLIHead over the sentence vectors, and the same classes by the sentences' aligned words.
 
-    Their answer is a product of experts (Hinton 2002): the mean of their log probabilities, where that by the words has
-    the weight `share`.
+    Their answer is a product of experts (Hinton 2002): the mean of their log probabilities. With `gated` the weights of
+    that mean depend on the pair (Jacobs et al. 1991, Adaptive Mixtures of Local Experts): the compared words tell pairs
+    of nearly the same words, whose sentence vectors are nearly equal.
     Eq. (1)-(7) of Parikh et al. with a linear layer for F, and with the mean and the maximum of the compared words in
     place of their sum, so that long sentences weigh no more than short ones. `size` is that of `FirstWords`; a compared
     word has as many features.
@@ -47,28 +48,36 @@ class AlignedNLIHead(NLIHead):
         dim: int,
         *,
         size: int,
-        share: float,
+        gated: bool,
         hidden: int = 300,
         classes: int = 3,
         dropout: float = 0.0,
     ) -> None:
         self.sentence = dim - WORDS * size
         super().__init__(self.sentence, hidden=hidden, classes=classes, dropout=dropout)
-        self.size, self.share = size, share
+        self.size = size
         self.attend = nn.Linear(size, size)
         self.compare = nn.Sequential(nn.Dropout(dropout), nn.Linear(4 * size, size), nn.ReLU())
         self.aggregate = two_layers(4 * size, hidden, classes, dropout, nn.ReLU)
+        self.gate = nn.Linear(4 * size, 1) if gated else None
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Premise (B, D) and hypothesis (B, D) -> logits (B, classes)."""
-        whole, aligned = (one.log_softmax(-1) for one in self.experts(first, second))
-        return (1 - self.share) * whole + self.share * aligned
+        return _product(*self._answers(first, second))
 
-    def experts(self, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-        """The logits (B, classes) by the sentence vectors, and by the aligned words.
+    def experts(self, first: Tensor, second: Tensor) -> tuple[Tensor, ...]:
+        """The logits (B, classes) by the sentence vectors, by the aligned words and, with a gate, of their product.
 
-        Each is trained with its own loss: one loss for their product leaves the words with nothing to learn.
+        Each is trained with its own loss: one loss for their product leaves the words with nothing to learn. The third
+        trains the gate alone.
         """
+        whole, aligned, share = self._answers(first, second)
+        if self.gate is None:
+            return whole, aligned
+        return whole, aligned, _product(whole.detach(), aligned.detach(), share)
+
+    def _answers(self, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor, Tensor | float]:
+        """The logits (B, classes) of both experts, and the weight (B, 1) of the second."""
         whole = super().forward(first[:, : self.sentence], second[:, : self.sentence])
         (a, present_a), (b, present_b) = (
             _words(side[:, self.sentence :], self.size) for side in (first, second)
@@ -80,11 +89,10 @@ class AlignedNLIHead(NLIHead):
         scores = attended_a @ attended_b.transpose(1, 2) / self.size**0.5  # (B, L of a, L of b)
         beta = scores.masked_fill(~present_b[:, None, :], ABSENT).softmax(2) @ b
         alpha = scores.masked_fill(~present_a[:, :, None], ABSENT).softmax(1).transpose(1, 2) @ a
-        compared = [
-            *self._compared(a, beta, present_a),
-            *self._compared(b, alpha, present_b),
-        ]
-        return whole, self.aggregate(torch.cat(compared, dim=-1))
+        parts = [*self._compared(a, beta, present_a), *self._compared(b, alpha, present_b)]
+        compared = torch.cat(parts, dim=-1)
+        share = 0.5 if self.gate is None else self.gate(compared.detach()).sigmoid()
+        return whole, self.aggregate(compared), share
 
     def _compared(self, words: Tensor, aligned: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the maximum (B, size) over a sentence's words (B, L, size)."""
@@ -97,6 +105,11 @@ class AlignedNLIHead(NLIHead):
             compare, present, words, aligned
         )  # not negative: zero is no maximum
         return found.sum(1) / present.sum(1, keepdim=True).clamp(min=1), found.amax(1)
+
+
+def _product(first: Tensor, second: Tensor, share: Tensor | float) -> Tensor:
+    """Logits (B, classes) of two experts -> the mean of their log probabilities, `share` the weight of the second."""
+    return (1 - share) * first.log_softmax(-1) + share * second.log_softmax(-1)
 
 
 def _apply_to_present(

@@ -50,16 +50,13 @@ def _relative(positions: str, *, direction: bool) -> Entry:
     return Entry(make, MS_SAN, "quadratic")
 
 
-def _aligned(size: int, share: float, **config: bool) -> Entry:
-    """MS-SAN whose head for entailment also aligns the words of both sentences (models.aligned_words).
-
-    `size` and `share` were chosen on dev (docs/notes/nli.md).
-    """
+def _aligned(size: int, *, gated: bool, **config: bool) -> Entry:
+    """MS-SAN whose head for entailment also aligns the words of both sentences, `size` features each."""
     return Entry(
         partial(MSSAN, first_words=size, **config),
         f"{MS_SAN}; words aligned as in Parikh et al. 2016",
         "quadratic",
-        nli=partial(AlignedNLIHead, size=size, share=share),
+        nli=partial(AlignedNLIHead, size=size, gated=gated),
     )
 
 
@@ -104,8 +101,8 @@ def _lama(
 ENCODERS: dict[str, Entry] = {
     "ms-san": Entry(MSSAN, MS_SAN, "quadratic"),
     "ms-san-bert": Entry(partial(MSSAN, cls=True), MS_SAN, "quadratic"),  # over a transformer
-    "ms-san-words": _aligned(160, 0.7, first_states=True),
-    "ms-san-bert-words": _aligned(320, 0.5, cls=True),  # over a transformer
+    "ms-san-words": _aligned(160, gated=True, first_states=True),
+    "ms-san-bert-words": _aligned(320, gated=False, cls=True),  # over a transformer
     "ms-san-sep": Entry(ms_san_sep, MS_SAN, "quadratic"),
     "ms-san-shaw": _relative("shaw", direction=False),
     "ms-san-transformer-xl": _relative("transformer-xl", direction=False),
