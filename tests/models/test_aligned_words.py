@@ -1,5 +1,6 @@
 """The words that a sentence vector carries, and the head that aligns them, against loops."""
 
+import math
 from typing import cast
 
 import numpy as np
@@ -14,14 +15,14 @@ from tests.models.conftest import array
 from tests.reference import aligned_words as reference
 from tests.reference.arithmetic import Array, softmax
 
-DIM, SIZE, SHARE = 6, 8, 0.7
-"""Of the sentence, before its words; of a word; and the weight of the expert by the words."""
+DIM, SIZE = 6, 8
+"""Of the sentence, before its words; and of a word."""
 
 
-def head() -> AlignedNLIHead:
+def head(*, gated: bool = True) -> AlignedNLIHead:
     torch.manual_seed(0)
     return (
-        AlignedNLIHead(DIM + WORDS * SIZE, size=SIZE, share=SHARE, hidden=5, dropout=0.5)
+        AlignedNLIHead(DIM + WORDS * SIZE, size=SIZE, gated=gated, hidden=5, dropout=0.5)
         .double()
         .eval()
     )
@@ -48,8 +49,9 @@ def perceptron(layers: nn.Sequential, row: Array) -> Array:
     return layer(layers[4], np.maximum(layer(layers[1], row), 0))
 
 
-def test_the_head_is_the_reference() -> None:
-    rng, model = np.random.default_rng(1), head()
+@pytest.mark.parametrize("gated", [False, True])
+def test_the_head_is_the_reference(gated: bool) -> None:
+    rng, model = np.random.default_rng(1), head(gated=gated)
     lengths = (3, 1, WORDS), (5, 2, 7)
     first, second = (vectors(rng, *side) for side in lengths)
     logits = model(first, second)
@@ -63,8 +65,24 @@ def test_the_head_is_the_reference() -> None:
             lambda features: layer(model.compare[1], features),
         )
         sentences = whole(first[row : row + 1, :DIM], second[row : row + 1, :DIM])
-        expected = reference.product(array(sentences)[0], perceptron(model.aggregate, read), SHARE)
+        share = 0.5 if model.gate is None else 1 / (1 + math.exp(-layer(model.gate, read).item()))
+        expected = reference.product(array(sentences)[0], perceptron(model.aggregate, read), share)
         np.testing.assert_allclose(softmax(logits[row].tolist()), expected, atol=1e-10)
+
+
+def test_each_expert_and_the_gate_learn_from_losses_of_their_own() -> None:
+    model, rng = head().train(), np.random.default_rng(4)
+    first, second = vectors(rng, 3, 2), vectors(rng, 4, 1)
+    parts = {"layers": 0, "aggregate": 1, "compare": 1, "attend": 1, "gate": 2}
+    for place, logits in enumerate(model.experts(first, second)):
+        model.zero_grad()
+        logits[:, 0].sum().backward()
+        learned = {
+            name.split(".")[0] for name, one in model.named_parameters() if one.grad is not None
+        }
+        assert learned == {name for name, number in parts.items() if number == place}
+    assert len(model.experts(first, second)) == 3
+    assert len(head(gated=False).experts(first, second)) == 2
 
 
 def test_a_pair_of_nothing_has_finite_logits() -> None:
