@@ -50,7 +50,7 @@ def _relative(positions: str, *, direction: bool) -> Entry:
     return Entry(make, MS_SAN, "quadratic")
 
 
-def _aligned(size: int, *, gated: bool, **config: bool) -> Entry:
+def _aligned(size: int, *, gated: bool, **config: Any) -> Entry:
     """MS-SAN whose head for entailment also aligns the words of both sentences, `size` features each."""
     return Entry(
         partial(MSSAN, first_words=size, **config),

@@ -46,9 +46,7 @@ def mined(pairs: Sequence[Example], neighbours: int) -> list[Example]:
     return [Example(pair, UNLABELLED) for pair in found]
 
 
-def source(pairs: Source, neighbours: int) -> Source:
-    """The train split `pairs`, mined with so many neighbours."""
-
+def _source(pairs: Source, neighbours: int) -> Source:
     def read(data: Path) -> list[Example]:
         return mined(pairs.read(data), neighbours)
 
@@ -65,6 +63,6 @@ def _turned(pairs: Source) -> Source:
 
 NEIGHBOURS = ((SNLI_TRAIN, 8), (MNLI_TRAIN, 16), (NEW_PROTOCOLS_TRAIN, 4))
 MINED = (
-    *(source(pairs, number) for pairs, number in NEIGHBOURS),
+    *(_source(pairs, number) for pairs, number in NEIGHBOURS),
     *(_turned(pairs) for pairs, _ in NEIGHBOURS),
 )

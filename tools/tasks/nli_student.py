@@ -1,16 +1,16 @@
 """Natural language inference for a cross-encoder (`nli-teacher`: every NLI set, and negation) and for its student
 (`nli-student`: changed words and equal sentences too); `nli-mined` adds pairs without a label, which the teacher
-judges, `nli-plain` pairs in other spellings, with roles exchanged and with longer premises, `nli-changed` fewer of all
-these and more pairs that differ in a word. `nli-wide` has two sets of other genres besides, `nli-genres` these and a
-sample of what `nli-student` has."""
+judges. `nli-changed` has pairs in other spellings, with roles exchanged and longer premises, and more of those that
+differ in a word; `nli-wide` two sets of other genres, `nli-genres` these and a sample of what `nli-student` has."""
 
 from dataclasses import replace
 from pathlib import Path
 
 from heedful.training.tasks.base import UNLABELLED, Example, Source
-from heedful.training.tasks.nli import MNLI_TRAIN, MORE, NLI, SNLI_TRAIN
+from heedful.training.tasks.nli import MORE, NLI, SNLI_TRAIN
 from heedful.training.tasks.splits import sample
-from tools.tasks import contrast, identity, label_pairs, mined, negation, plain_pairs
+from tools.tasks import contrast, identity, label_pairs, negation, plain_pairs
+from tools.tasks.mined import MINED
 from tools.tasks.nli_sets import (
     CONJUNCTIONS,
     FEVER,
@@ -25,7 +25,7 @@ from tools.tasks.nli_sets import (
 )
 
 TAUGHT_WORDS = 24
-"""Words, by white space, of the longest text that the teacher of `nli-plain` reads."""
+"""Words, by white space, of the longest text that the teacher of `nli-changed` reads."""
 
 
 def _short_taught(source: Source) -> Source:
@@ -58,15 +58,6 @@ GENRES = (
     sample(identity.TRAIN, 3_000),
 )
 
-OTHER_GENRES = (LING_IN_LOOP, SEMI_AUTOMATIC, mined.source(MNLI_TRAIN, 4))
-PLAIN = (
-    plain_pairs.TRAIN,
-    label_pairs.TRAIN,
-    sample(FEVER, 6_000),
-    sample(HANS, 6_000),
-    HELP,
-    SCONE,
-)
 CHANGED = (
     sample(SNLI_TRAIN, 60_000),
     *MORE,
@@ -81,14 +72,16 @@ CHANGED = (
     plain_pairs.TEMPLATES,
     sample(plain_pairs.TRAIN, 60_000),
     sample(label_pairs.TRAIN, 20_000),
-    *PLAIN[2:],
+    sample(FEVER, 6_000),
+    sample(HANS, 6_000),
+    HELP,
+    SCONE,
 )
 TASKS = (
     NLI.variant("nli-teacher", SNLI_TRAIN, *MORE, *WIDE, negation.TRAIN),
     NLI.variant("nli-student", *LABELLED),
-    NLI.variant("nli-plain", *map(_short_taught, (*LABELLED, *OTHER_GENRES, *PLAIN))),
     NLI.variant("nli-changed", *map(_short_taught, CHANGED)),
-    NLI.variant("nli-mined", *LABELLED, SNLI_HYPOTHESES, *mined.MINED),
+    NLI.variant("nli-mined", *LABELLED, SNLI_HYPOTHESES, *MINED),
     NLI.variant("nli-genres", *GENRES),
     NLI.variant("nli-wide", *LABELLED, LING_IN_LOOP, SEMI_AUTOMATIC),
 )
