@@ -1,36 +1,39 @@
 """The third tab: two sentences."""
 
-from collections.abc import Callable, Iterator
-from urllib.parse import urljoin
+from collections.abc import Callable
+from urllib.parse import urljoin, urlsplit
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page.accessible import accessible
-from tests.page.visiting import answer_again, visit
+from tests.page.visiting import answer_again, follow, visit
 
 TICKET = "The ticket costs 540 euros"
 ANSWER = "#answer-compare:not([aria-busy])"
+KIDS, ASLEEP = "Two kids at a ballgame wash their hands", "The children are asleep at home"
+MEANINGS = {
+    "entailment": "follows (entailment)",
+    "neutral": "may be true or false (neutral)",
+    "contradiction": "is false (contradiction)",
+}
 
 
 @pytest.fixture
-def compare(browser: Browser, shipped: str) -> Iterator[Page]:
-    with visit(browser, shipped + "/#tab=compare") as opened:
-        yield opened
+def compare(page: Page) -> Page:
+    follow(page, f"tab=compare&first={KIDS}&second={ASLEEP}")
+    return page
 
 
 def test_three_measures_in_one_view(compare: Page, keep: Callable[[Page, str], None]) -> None:
     """As the service answers them; the verdict rests on words whose numbers are not all nothing, at 100 % too."""
     answer = compare.locator(ANSWER)
-    pair = {
-        "premise": "Two kids at a ballgame wash their hands",
-        "hypothesis": "The children are asleep at home",
-    }
+    pair = {"premise": KIDS, "hypothesis": ASLEEP}
     scores = compare.request.post(urljoin(compare.url, "nli"), data=pair).json()["scores"]
     bars = answer.locator(".measures .scores > span").all_inner_texts()
     assert dict(zip(bars[::2], bars[1::2], strict=True)) == {
-        name: f"{100 * share:.1f} %" for name, share in scores.items()
+        MEANINGS[name]: f"{100 * share:.1f} %" for name, share in scores.items()
     }
     a, b = np.array(
         compare.request.post(
@@ -46,7 +49,19 @@ def test_three_measures_in_one_view(compare: Page, keep: Callable[[Page, str], N
     assert {"+", "\u2212"} <= {number[0] for number in numbers}
     assert max(float(number.replace("\u2212", "-")) for number in numbers) > 1
     keep(compare, "compare")
-    accessible(compare)
+
+
+def test_a_guess_is_called_one(compare: Page) -> None:
+    """A verdict of less than 60 %."""
+    sure = set()
+    for first, second in ((KIDS, ASLEEP), ("Turn on the light", "Turn off the light")):
+        answer = follow(compare, f"tab=compare&first={first}&second={second}")
+        pair = {"premise": first, "hypothesis": second}
+        scores = compare.request.post(urljoin(compare.url, "nli"), data=pair).json()["scores"]
+        said = answer.locator("h2").first.inner_text()
+        assert said.startswith("Not sure: perhaps the second") == (max(scores.values()) < 0.6)
+        sure.add(max(scores.values()) >= 0.6)
+    assert sure == {True, False}
 
 
 def test_a_word_lights_up_what_is_like_it_in_the_other_sentence(compare: Page) -> None:
@@ -115,9 +130,21 @@ def test_negation(compare: Page) -> None:
 
 
 def test_relatedness(relating: str, browser: Browser) -> None:
+    """Without a model of entailment, for which nothing is asked."""
     with visit(browser, f"{relating}/#tab=compare&first=two+dogs&second=a+man") as page:
         pair = {"pairs": [{"a": "two dogs", "b": "a man"}]}
         (found,) = page.request.post(urljoin(page.url, "relatedness"), data=pair).json()["scores"]
         meter = page.locator(ANSWER).get_by_label("Relatedness:")
         expect(meter).to_have_attribute("aria-label", f"Relatedness: {found:.2f} of 1 to 5")
         assert float(meter.get_attribute("value") or 0) == pytest.approx(found)
+        expect(page.locator("#panel-compare .model")).to_contain_text("No loaded model says")
+        expect(page.locator("#model-compare")).to_be_hidden()
+        expect(page.locator(ANSWER).locator(".requests summary")).to_contain_text("/relatedness")
+        page.get_by_role("tab", name="Search").click()
+        expect(page.locator("#answer-search .actions")).to_be_visible()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+        page.locator("#query").fill("two dogs")
+        page.wait_for_url("**query=two+dogs**")  # in the step of the page that would ask
+        page.evaluate("1")
+        assert "/nli" not in asked
