@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.builders import build_bundle, build_parser
-from tests.page.visiting import answer_again, explained, follow, visit
+from tests.page.visiting import WHY, answer_again, explained, follow, visit
 from tests.process import HOLDING, Process, tool
 
 CUT = "1 text is longer than the model reads: only its beginning was read."
@@ -146,6 +146,9 @@ def test_a_question_that_another_tab_stopped_is_asked_again(why: Page) -> None:
 
 
 def test_a_prior_of_a_tab_that_was_left_stops_no_other_question(why: Page) -> None:
+    follow(why, "tab=label&model=ms-san-sst2&text=A+film")
+    follow(why, WHY)
+    explained(why)
     held: list[Route] = []
     why.route("**/classify", lambda route: held.append(route))
     prior = "#answer-why input[data-prior=direction]"
