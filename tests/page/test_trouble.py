@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -253,6 +254,19 @@ def test_a_page_opened_before_the_models_are_loaded(browser: Browser, locked: Pr
     expect(page.locator(".results li").first).to_be_visible()
     page.get_by_role("tab", name="Label").click()
     expect(page.locator("#answer-label h2")).to_be_visible()  # with the classifier
+    page.get_by_role("tab", name="Compare").click()
+    expect(page.locator("#panel-compare .model")).to_contain_text("No loaded model says whether")
+    expect(page.locator("#model-compare")).to_be_hidden()
+    expect(page.locator("#answer-compare .requests summary")).to_contain_text("/embed")
+    page.get_by_role("tab", name="Search").click()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    page.locator("#query").fill("two dogs")
+    page.wait_for_url(
+        "**query=two+dogs**"
+    )  # the step of the page in which it would ask for entailment
+    page.evaluate("1")
+    assert set(asked) == {"/embed"}
     page.goto(f"{url}/#tab=why&model=ms-san-nli&why-text=A+man&why-second=A+dog")
     expect(page.locator("#error")).to_contain_text("the model ms-san-nli, which is not loaded")
     expect(page.get_by_role("tab", selected=True)).to_have_text("Why")
