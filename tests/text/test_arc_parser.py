@@ -95,7 +95,7 @@ def test_a_cycle_is_broken_into_the_best_tree(nlp: Language) -> None:
     for n in range(2, 12):
         doc = nlp.make_doc(" ".join(SENTENCE.split()[:n]))
         heads, relations, scores, dependents, governors = parser._graph.run(
-            None, parser._feeds([Tokens.of([Chunk.of(doc)])])
+            None, parser.prepare([Tokens.of([Chunk.of(doc)])])[1]
         )
         best = best_heads(scores, np.array([len(doc)]))[0]
         parsed = nlp(doc.text)
