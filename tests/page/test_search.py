@@ -216,7 +216,7 @@ def test_a_dropped_file_of_many_rows_with_columns(page: Page) -> None:
     expect(page.locator(".old")).to_have_count(0)
     page.locator("#search-collection select").select_option("tag")
     expect(page.locator(".results .text").first).to_have_text(re.compile("^word"))
-    assert "texts=" not in page.url
+    page.wait_for_url(lambda url: "texts=" not in url)
 
 
 def test_the_ranking_is_saved(page: Page, tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_on_a_phone(page: Page, scheme: str, keep: Callable[[Page, str], None]) 
     page.select_option("#theme", scheme)
     use(page, [*LINES, "x" * 400, ARABIC])
     arabic = page.locator(".results .text", has_text=ARABIC)
-    assert arabic.evaluate("one => getComputedStyle(one).direction") == "rtl"
+    expect(arabic).to_have_css("direction", "rtl")
     for tab in ("Search", "Label", "Compare", "Why"):
         page.get_by_role("tab", name=tab).click()
         answer = page.locator(f"#answer-{tab.lower()}:not([aria-busy]) h2").first
