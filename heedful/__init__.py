@@ -16,7 +16,7 @@ __all__ = ["bundles", "classify", "distill", "load"]
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 if TYPE_CHECKING:
-    from heedful.cli.distill import distill
+    from heedful.cli.distill_run import distill
     from heedful.library.catalogue import bundles
     from heedful.library.load import classify, load
 
@@ -32,7 +32,7 @@ else:
         elif name == "bundles":
             from heedful.library.catalogue import bundles as found
         elif name == "distill":
-            from heedful.cli.distill import distill as found  # needs torch
+            from heedful.cli.distill_run import distill as found  # needs torch
         elif name == "__version__":
             from importlib.metadata import version
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from heedful.text.parse import ParseJob, Parser
-from tests.deploy.test_docker import COPIED, PIP_INSTALL
+from tests.deploy.test_docker import COPIED, LOCKED, OWN
 from tests.process import PATIENCE, ROOT, Process
 
 pytestmark = pytest.mark.slow
@@ -34,16 +34,25 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
     return done.stdout
 
 
+def pip(python: Path, *arguments: str | Path, cwd: Path = ROOT) -> None:
+    """Run this environment's pip for another one: to install it there would take seconds."""
+    quiet = ("--quiet", "--disable-pip-version-check")
+    run(sys.executable, "-m", "pip", "--python", python, *quiet, *arguments, cwd=cwd)
+
+
 @pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of an empty environment."""
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with what the service needs, by hashes."""
     folder = tmp_path_factory.mktemp("serving")
-    venv.create(folder, with_pip=True)
-    return folder / "bin" / "python"
+    venv.create(folder)
+    python = folder / "bin" / "python"
+    # What is not imported is not compiled, which takes a while.
+    pip(python, *(one for one in LOCKED if one != "--no-cache-dir"), "--no-compile")
+    return python
 
 
 @pytest.fixture(scope="module")
-def wheel(empty: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(locked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a clean copy of what the Dockerfile copies."""
     source = tmp_path_factory.mktemp("source")
     for name in {*COPIED} - {"bundles"}:
@@ -52,22 +61,16 @@ def wheel(empty: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=stale)
         else:
             shutil.copy(ROOT / name, source / name)
-    pip = (empty, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check")
-    run(*pip, "--no-deps", "--wheel-dir", "dist", ".", cwd=source)
+    pip(locked, "wheel", *OWN[1:], "--wheel-dir", "dist", cwd=source)
     [built] = (source / "dist").iterdir()
     return built
 
 
 @pytest.fixture(scope="module")
-def python(empty: Path, wheel: Path) -> Path:
-    """The interpreter of an environment with the wheel. What is not imported is not compiled, which takes a while."""
-    arguments = [
-        argument.replace(".", str(wheel), 1) if argument.startswith(".") else argument
-        for argument in PIP_INSTALL[PIP_INSTALL.index("install") :]
-        if argument != "--no-cache-dir"
-    ]
-    run(empty, "-m", "pip", *arguments, "--quiet", "--disable-pip-version-check", "--no-compile")
-    return empty
+def python(locked: Path, wheel: Path) -> Path:
+    """The interpreter of an environment with the wheel."""
+    pip(locked, "install", "--no-index", "--no-deps", wheel)
+    return locked
 
 
 @pytest.fixture
@@ -137,7 +140,8 @@ def test_spacy_alone_loads_the_shipped_pipeline(python: Path, tmp_path: Path) ->
     assert [text for text, *_ in found[0]][:5] == ["It", "is", "n’t", " <b>", "good"]
 
 
-def test_it_holds_no_torch(python: Path) -> None:
+def test_it_holds_what_the_package_asks_for_and_no_torch(python: Path) -> None:
+    pip(python, "check")
     found = (
         "import importlib.util as u; print(u.find_spec('torch'), u.find_spec('onnxruntime').name)"
     )
@@ -145,7 +149,7 @@ def test_it_holds_no_torch(python: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def with_bundles(empty: Path, python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def with_bundles(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same interpreter with the wheel of the bundles, built as `make wheels` builds it."""
     source = tmp_path_factory.mktemp("bundles")
     packaging = shutil.copytree(
@@ -155,9 +159,8 @@ def with_bundles(empty: Path, python: Path, tmp_path_factory: pytest.TempPathFac
         ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"),
     )
     (source / "bundles").symlink_to(ROOT / "bundles")
-    pip = (empty, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    run(*pip, "wheel", "--no-deps", "--wheel-dir", "dist", packaging, cwd=source)
-    run(*pip, "install", "--no-deps", *(source / "dist").iterdir(), cwd=source)
+    pip(python, "wheel", *OWN[1:-1], "--wheel-dir", "dist", packaging, cwd=source)
+    pip(python, "install", "--no-index", "--no-deps", *(source / "dist").iterdir(), cwd=source)
     return python
 
 
@@ -184,6 +187,8 @@ def test_both_wheels_are_all_that_an_empty_folder_needs(with_bundles: Path, tmp_
         "1,I love it; thanks,positive,0.934642",
         "2,,,",
     ]
+    for command in ("distill", "tune"):  # which need torch to run
+        assert "heedful" in run(heedful, command, "--help", cwd=folder).partition("Example:")[2]
     flags = {"port": "0", "processes": "2"}
     service = Process(tmp_path / "log", flags, {}, [with_bundles.with_name("heedful")], folder)
     try:

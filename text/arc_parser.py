@@ -160,12 +160,13 @@ class ArcParser(LockOwner):
 
     def costs(self, texts: Sequence[Tokens]) -> list[int]:
         """Of each text in a batch whose longest it is, in words."""
-        return list(map(len, texts))
+        return [len(tokens.forms) for tokens in texts]
 
     def prepare(self, texts: Sequence[Tokens]) -> tuple[list[int], Feeds]:
         """The lengths and the graph's feeds of texts of at least one word each."""
+        lengths = self.costs(texts)
         with self._lock:
-            return self.costs(texts), self._feeds(texts)
+            return lengths, self._feeds(texts, np.array(lengths))
 
     def run(self, prepared: tuple[list[int], Feeds]) -> list[Tree]:
         """The trees of a batch: one run of the graph."""
@@ -213,8 +214,7 @@ class ArcParser(LockOwner):
         names = self._names[np.where(governed, relations, self._root)].tolist()
         return np.where(governed, best - 1, np.arange(best.shape[1])), names
 
-    def _feeds(self, texts: Sequence[Tokens]) -> Feeds:
-        lengths = np.array(self.costs(texts))
+    def _feeds(self, texts: Sequence[Tokens], lengths: Ints) -> Feeds:
         longest = int(lengths.max())
         inside = np.arange(longest) < lengths[:, None]  # (B, L)
         table, rows = self._words(texts)

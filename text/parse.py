@@ -158,7 +158,7 @@ class Parser:
     def wanted_trees(self, jobs: Sequence[ParseJob], texts: Sequence[Tokens]) -> list[Tokens]:
         """The texts that get a tree: none without a parser."""
         pairs = zip(jobs, texts, strict=True)
-        return [tokens for job, tokens in pairs if job.tree and len(tokens)] if self.trees else []
+        return [tokens for job, tokens in pairs if job.tree and tokens.forms] if self.trees else []
 
 
 class PipelineTrees(LockOwner):
@@ -211,8 +211,9 @@ def parses_of(
     """The parses of jobs' tokens. `trees` are those of `Parser.wanted_trees`; without them each token is a root."""
     parses = []
     for job, tokens in zip(jobs, texts, strict=True):
-        flat = np.arange(len(tokens)), (ROOT,) * len(tokens) if job.tree else ()
-        heads, relations = next(trees, flat) if job.tree and len(tokens) else flat
+        count = len(tokens.forms)
+        flat = np.arange(count), (ROOT,) * count if job.tree else ()
+        heads, relations = next(trees, flat) if job.tree and count else flat
         parses.append(Parse(job.text, tokens.forms, heads, relations, tokens.cut, tokens.spans))
     return parses
 

@@ -48,7 +48,7 @@ async def embed(body: request_bodies.EmbedRequest, request: InferenceRequest) ->
         result = await request.run(
             asked, lambda rows: responses.rows(as_precision(rows, precision))
         )
-        return responses.JSONBytes(result.value)
+        return responses.written_json(result.value)
     vectors = as_precision((await request.run(asked)).value, precision)
     return responses.ArrayBytes(vectors, dtype) if dtype else responses.json(vectors)
 
@@ -75,7 +75,7 @@ async def nli(body: request_bodies.NLIRequest, request: InferenceRequest) -> Res
     truncate = request.truncates(body.truncate)
     result = await request.run(model.classify(inputs, truncate=truncate, trust=body.trust))
     scores = result.value
-    judgements = [_judgement(row, model.card.labels) for row in scores]
+    judgements = [_judgement(row, result.card.labels) for row in scores]
     for judgement, trust in zip(judgements, result.trust, strict=False):  # of none if not asked for
         judgement["trust"] = trust
     return responses.json({"results": judgements} if many else judgements[0])
@@ -122,7 +122,7 @@ async def classify(body: request_bodies.ClassifyRequest, request: InferenceReque
     result = await request.run(model.classify(inputs, truncate=truncate, raw=raw, trust=body.trust))
     scores = apply_function(result.value, body.function)
     top_k = body.top_k or (body.parameters.top_k if body.parameters else None)
-    ranked: list[Any] = [responses.ranked(row, model.card, top_k, raw=raw) for row in scores]
+    ranked: list[Any] = [responses.ranked(row, result.card, top_k, raw=raw) for row in scores]
     if body.trust:
         pairs = zip(ranked, result.trust, strict=True)
         ranked = [{"labels": labels, "trust": trust} for labels, trust in pairs]

@@ -77,7 +77,7 @@ async def answer(body: ClassifyRequest, labels: Labels, request: InferenceReques
     result = await request.run(
         models.classify(inputs, labels, truncate=truncate, trust=body.trust), write
     )
-    return responses.JSONBytes(result.value)
+    return responses.written_json(result.value)
 
 
 def _unsupported(param: str, reason: str) -> BadInput:

@@ -1,20 +1,20 @@
 // Texts of the user's: pasted, or in a file that is chosen or dropped.
 
 import { background } from "./background.js";
-import { element } from "./dom.js";
+import { counted, element } from "./dom.js";
 
 const MOST_BYTES = 20 * 2 ** 20;
 
 // A row of buttons under which texts are given; `use({name, texts, rows, columns})` gets them. `say` shows what is wrong, or nothing.
 export function collection(place, id, use, say) {
   const shown = element("span", { className: "collected" });
-  const paste = element("button", { type: "button", textContent: "Paste texts" });
+  const paste = element("button", { type: "button", textContent: "Paste your own texts" });
   const file = element("input", { type: "file", accept: ".txt,.csv,.jsonl,.ndjson", className: "unseen", id: `${id}-file` });
   const open = element("label", { className: "button", textContent: "Open a file" });
   open.htmlFor = file.id;
   const column = element("select");
   const columns = element("label", { className: "prior", hidden: true }, "Column ", column);
-  const field = element("textarea", { id: `${id}-lines`, rows: 6, placeholder: "One text on each line" });
+  const field = element("textarea", { id: `${id}-lines`, rows: 6, placeholder: "One text on each line", dir: "auto" });
   const label = element("label", { textContent: "Texts, one on each line" });
   label.htmlFor = field.id;
   const take = element("button", { type: "button", textContent: "Use these texts" });
@@ -26,7 +26,7 @@ export function collection(place, id, use, say) {
     const { name, rows, total } = table;
     const filled = rows.filter((row) => row[column.value]);
     const cut = total > rows.length ? `: the first ${rows.length.toLocaleString("en")} of ${total.toLocaleString("en")}` : "";
-    describe(`${filled.length.toLocaleString("en")} texts from ${name}${cut}`);
+    describe(`${counted(filled.length, "text")} from ${name}${cut}`);
     use({ name, columns: table.columns, rows: filled, texts: filled.map((row) => row[column.value]) });
   };
   const read = async (name, content) => {

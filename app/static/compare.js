@@ -1,6 +1,6 @@
 // The third tab: two sentences, compared by entailment, relatedness and similarity at once.
 
-import { bars } from "./answers.js";
+import { bars, VERDICTS } from "./answers.js";
 import { negated, renumbered } from "./changes.js";
 import { byId, element, percent } from "./dom.js";
 import { PAIRS } from "./examples.js";
@@ -13,8 +13,8 @@ import { actions, button, requests } from "./results.js";
 import { term } from "./terms.js";
 import { evidenceTokens } from "./tokens.js";
 
-const VERDICTS = { entailment: "The second sentence follows from the first", neutral: "The second may be true or false", contradiction: "The second contradicts the first" };
 const ALIKE = 0.8; // cosine from which on a change is hardly seen
+const SURE = 0.6; // probability below which a verdict is a guess
 
 const [first, second] = [byId("first"), byId("second")];
 const form = document.querySelector("form[data-tab=compare]");
@@ -25,19 +25,23 @@ byId("compare-tries").append(...PAIRS.map((pair) => button(pair.name, () => {
   form.requestSubmit();
 })));
 
-// What all models say of a pair: {scores, relatedness, cosine, warning}; null for what no loaded model answers.
+// What all models say of a pair: {scores, relatedness, cosine, notes}; null for what no loaded model answers.
 async function measures(a, b, model, truncate, signal) {
   const [nli, related, vectors] = await Promise.all([
     model && ask("nli", { premise: a, hypothesis: b, model, truncate }, signal),
     defaults.relatedness && ask("relatedness", { pairs: [{ a, b }], truncate }, signal),
     embed([a, b], defaults.embed, signal),
   ]);
-  const warning = nli ? nli.warning : vectors.warning;
-  return { scores: nli ? nli.answer.scores : null, relatedness: related ? related.answer.scores[0] : null, cosine: cosineOf(vectors), warning };
+  return { scores: nli ? nli.answer.scores : null, relatedness: related ? related.answer.scores[0] : null, cosine: cosineOf(vectors), notes: (nli || vectors).notes };
 }
 
 const cosineOf = ({ vectors, size }) => d3.sum(d3.range(size), (i) => vectors[i] * vectors[size + i]);
 const likeliest = (scores) => Object.entries(scores).sort(([, a], [, b]) => b - a)[0];
+
+function verdict(label, share) {
+  const said = VERDICTS[label] ?? label;
+  return share < SURE ? `Not sure: perhaps ${said[0].toLowerCase()}${said.slice(1)}` : said;
+}
 
 function meter(name, value, least, most, shown, about) {
   const drawn = element("meter", { min: least, max: most, value });
@@ -64,10 +68,10 @@ function changer(a, b, before, model, signal) {
   const body = element("tbody");
   const names = ["Change", "First → second", ...(before.scores ? ["Verdict"] : []), ...(before.relatedness === null ? [] : ["Relatedness"]), "Similarity"];
   const table = element("table", { className: "changes" }, element("thead", {}, element("tr", {}, ...names.map((textContent) => element("th", { scope: "col", textContent })))), body);
-  const remark = element("p", { className: "remark" });
+  const remark = element("p", { className: "remark", textContent: "Press one: it changes the sentences, and each measure is taken again." });
   remark.setAttribute("role", "status");
   const row = (name, x, y, now) => element(
-    "tr", {}, element("th", { scope: "row", textContent: name }), element("td", { textContent: `${x} → ${y}` }),
+    "tr", {}, element("th", { scope: "row", textContent: name }), element("td", {}, element("span", { className: "pair", textContent: `${x} → ${y}`, title: `${x} → ${y}` })),
     ...(now.scores ? [element("td", { textContent: `${likeliest(now.scores)[0]} ${percent(likeliest(now.scores)[1])}` })] : []),
     ...(now.relatedness === null ? [] : [element("td", { textContent: now.relatedness.toFixed(2) })]), element("td", { textContent: now.cosine.toFixed(2) }),
   );
@@ -126,19 +130,20 @@ export const compare = {
     }) : null;
     const [before, pictures] = await Promise.all([measures(a, b, model, truncate, signal), explained]);
     const label = before.scores && likeliest(before.scores)[0];
-    const title = label ? (VERDICTS[label] ?? label) : before.relatedness !== null ? `Relatedness: ${before.relatedness.toFixed(2)} of 1 to 5` : `Similarity: ${before.cosine.toFixed(2)}`;
+    const title = label ? verdict(label, before.scores[label]) : before.relatedness !== null ? `Relatedness: ${before.relatedness.toFixed(2)} of 1 to 5` : `Similarity: ${before.cosine.toFixed(2)}`;
     const measured = element("div", { className: "measures" },
-      ...(label ? [element("div", { className: "measure" }, element("div", { className: "row" }, element("h3", { textContent: "Entailment" }), term("entailment")), bars(Object.entries(before.scores), likeliest(before.scores)[1]))] : []),
+      ...(label ? [element("div", { className: "measure" }, element("div", { className: "row" }, element("h3", { textContent: "If the first is true, the second …" }), term("entailment")), bars(Object.entries(before.scores), before.scores[label]))] : []),
       ...(before.relatedness === null ? [] : [meter("Relatedness", before.relatedness, 1, 5, `${before.relatedness.toFixed(2)} of 1 to 5`, "relatedness")]),
       meter("Similarity", Math.max(0, before.cosine), 0, 1, before.cosine.toFixed(2), "alike"));
     const why = button("Why? Attention and grammar", () => {
       location.hash = new URLSearchParams({ tab: "why", model, "why-text": a, "why-second": b });
     });
-    const body = model ? { premise: a, hypothesis: b, model } : { pairs: [{ a, b }] };
+    const done = actions(link, pictures?.answer ?? before);
+    if (pictures) done.prepend(why);
+    const [path, body] = model ? ["nli", { premise: a, hypothesis: b, model }] : defaults.relatedness ? ["relatedness", { pairs: [{ a, b }] }] : ["embed", { inputs: [a, b] }];
     place.replaceChildren(
-      element("h2", { textContent: title }), measured, ...warned(before.warning), ...(pictures ? linkedWords(pictures.answer) : model ? [element("p", { className: "key", textContent: "Words are weighed in sentences of up to 128 tokens." })] : []),
-      ...changer(a, b, before, model, signal), ...(pictures ? [element("div", { className: "row" }, why)] : []),
-      actions(link, pictures?.answer ?? before), ...(pictures ? [took(pictures.timing)] : []), requests(model ? "nli" : "relatedness", body),
+      element("h2", { textContent: title }), measured, ...warned(before.notes), ...(pictures ? linkedWords(pictures.answer) : model ? [element("p", { className: "key", textContent: "Each word is weighed in sentences of up to 128 words and punctuation marks: these are longer." })] : []),
+      ...changer(a, b, before, model, signal), done, ...(pictures ? [took(pictures.timing)] : []), requests(path, body),
     );
   },
 };

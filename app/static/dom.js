@@ -8,6 +8,9 @@ export function element(tag, properties = {}, ...children) {
   return made;
 }
 
+// "1 text", "2,000 texts".
+export const counted = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+
 export function percent(value) {
   return `${(100 * value).toFixed(1)} %`;
 }

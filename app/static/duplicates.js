@@ -1,16 +1,25 @@
-// Pairs of texts that are almost the same, the closest first.
+// Pairs of texts that are almost the same, the closest first; the words that only one of the two has are marked.
 
 import { element } from "./dom.js";
 import { judgePairs } from "./matches.js";
 
 const SHOWN = 30;
 
+const spelled = (word) => word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
+
+// A text, with the words marked that the other one does not have.
+function compared(text, other) {
+  const there = new Set(other.split(/\s+/).map(spelled));
+  const parts = text.split(/(\s+)/).map((part) => (part.trim() && !there.has(spelled(part)) ? element("mark", { textContent: part }) : part));
+  return element("span", { dir: "auto" }, ...parts);
+}
+
 export function duplicates() {
   const summary = element("summary", { textContent: "Near-duplicates" });
   const slider = element("input", { type: "range", min: 0.6, max: 0.99, step: 0.01, value: 0.9 });
   const shown = element("output");
   const list = element("ol", { className: "pairs" });
-  const box = element("details", { className: "wide" }, summary, element("label", { className: "prior" }, "At least this much alike ", slider, shown), list);
+  const box = element("details", { className: "wide" }, summary, element("label", { className: "prior" }, "At least this much alike ", slider, shown), element("p", { className: "key", textContent: "Marked: words that only one of the two has." }), list);
   let [texts, pairs, running] = [[], null, new AbortController()];
 
   const draw = async () => {
@@ -26,7 +35,7 @@ export function duplicates() {
     const close = pairs.filter(([, , cosine]) => cosine >= least);
     summary.textContent = `Near-duplicates (${close.length === 300 ? "300 and more" : close.length})`;
     const first = close.slice(0, SHOWN);
-    list.replaceChildren(...first.map(([i, j, cosine]) => element("li", {}, element("span", { textContent: texts[i] }), element("span", { textContent: texts[j] }), element("p", { className: "meta", textContent: `${cosine.toFixed(2)} alike` }))));
+    list.replaceChildren(...first.map(([i, j, cosine]) => element("li", {}, compared(texts[i], texts[j]), compared(texts[j], texts[i]), element("p", { className: "meta", textContent: `${cosine.toFixed(2)} alike` }))));
     if (!box.open) return;
     try {
       const said = await judgePairs(first.map(([i, j]) => [texts[i], texts[j]]), running.signal);

@@ -66,10 +66,11 @@ export const QUESTIONS = ["forgot my login", "my package is late", "stop sending
 
 // Texts with labels of one's own to choose from.
 export const LABELLED = [
-  { text: "I was charged twice for the same order, and nobody answers the phone.", labels: ["billing", "delivery", "account", "broken product"] },
-  { text: "Fry the onions until they are soft, then add the rice and the stock.", labels: ["cooking", "sports", "politics", "travel"] },
-  { text: "The central bank raised its interest rate by half a point.", labels: ["economy", "weather", "health", "football"] },
-  { text: "Could you please call me back before five?", labels: ["a request", "a complaint", "praise"] },
+  { name: "a bill", text: "My credit card was charged twice, please send one payment back.", labels: ["billing", "delivery", "account", "broken product"] },
+  { name: "a recipe", text: "Fry the onions until they are soft, then add the rice and the stock.", labels: ["cooking", "sports", "politics", "travel"] },
+  { name: "news", text: "The central bank raised its interest rate by half a point.", labels: ["economy", "weather", "health", "football"] },
+  { name: "a request", text: "Could you please call me back before five?", labels: ["a request", "a complaint", "praise"] },
+  { name: "none of these", text: "The violin concerto was written in 1878.", labels: ["cooking", "sports", "politics"] },
 ];
 
 // Texts for trained classifiers, by a label that the classifier has; `any` for others.
@@ -82,9 +83,9 @@ export const CLASSIFIED = {
 
 // Pairs of sentences to compare.
 export const PAIRS = [
-  { name: "denied", first: "Two kids at a ballgame wash their hands", second: "The children are asleep at home" },
-  { name: "said otherwise", first: "A man is playing the guitar on stage", second: "Somebody performs music for a crowd" },
+  { name: "a contradiction", first: "Two kids at a ballgame wash their hands", second: "The children are asleep at home" },
+  { name: "other words", first: "A man is playing the guitar on stage", second: "Somebody performs music for a crowd" },
   { name: "one number", first: "The ticket costs 450 euros", second: "The ticket costs 540 euros" },
   { name: "on and off", first: "Turn on the light in the kitchen", second: "Turn off the light in the kitchen" },
-  { name: "roles swapped", first: "The dog chases the cat", second: "The cat chases the dog" },
+  { name: "who does what", first: "The dog chases the cat", second: "The cat chases the dog" },
 ];

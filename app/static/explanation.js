@@ -3,6 +3,7 @@
 import { attempt, newest } from "./attempt.js";
 import { element } from "./dom.js";
 import { address, remember } from "./link.js";
+import { noted } from "./notes.js";
 import { pictures } from "./pictures.js";
 import { ask } from "./requests.js";
 import { actions, requests } from "./results.js";
@@ -21,7 +22,7 @@ export function explanation({ tab, place, question, body, models, priors, judge 
     const asked = { ...body, evidence: true, trust: true, ...(priors && { priors }) };
     const link = address(question, priors);
     remember(tab, link);
-    const { answer, timing, warning } = await ask("explain", asked, signal);
+    const { answer, timing, notes } = await ask("explain", asked, signal);
     if (!shown) {
       let timer;
       const changed = (settings) => {
@@ -44,7 +45,7 @@ export function explanation({ tab, place, question, body, models, priors, judge 
     const again = Boolean(shown);
     shown = { asked, answer };
     other.clear();
-    drawn.replaceChildren(...judge(answer), trusted(answer, warning), ...pictures(answer, shadings));
+    drawn.replaceChildren(...judge(answer), trusted(answer, notes), ...pictures(answer, shadings));
     if (again) for (const [i, one] of drawn.querySelectorAll("details").entries()) one.open = open[i];
     done.replaceChildren(actions(link, answer, [...drawn.querySelectorAll(".tree svg")]));
     below.replaceChildren(took(timing), requests("explain", asked));
@@ -52,26 +53,34 @@ export function explanation({ tab, place, question, body, models, priors, judge 
   return redraw;
 }
 
-// The service's warning, if it gave one.
-export function warned(warning) {
-  return warning ? [element("p", { className: "refused", textContent: warning })] : [];
+// What is to be known of the texts, if anything is.
+export function warned(notes) {
+  return notes ? [element("p", { className: "refused", textContent: noted(notes) })] : [];
 }
 
 // How far the answer can be trusted, in a sentence.
-function trusted({ trust, sentences }, warning) {
-  if (warning) return warned(warning)[0]; // beside it, the distance would reassure
+function trusted({ trust, sentences }, notes) {
+  if (notes) return warned(notes)[0]; // beside it, the distance would reassure
   const said = [];
   const words = d3.sum(sentences, (one) => one.tokens.length);
   const unlisted = Math.round(trust.composed_words * words);
-  if (trust.typical !== null) said.push(`${(100 * trust.typical).toFixed(0)} % of the texts that this model learned from are as unusual as this one or more.`);
+  if (trust.typical !== null) said.push(`${usual(trust.typical)}: ${(100 * trust.typical).toFixed(0)} % of those that it learned from are as unusual or more.`);
   if (unlisted) said.push(`${unlisted} of ${words} words are not in its vocabulary.`);
   return element("p", { className: "trust" }, `${said.join(" ")} `, said.length ? term("trust") : "");
 }
 
+// What the share of texts says that are as unusual as this one or more.
+function usual(share) {
+  if (share >= 0.1) return "A usual text for this model";
+  return share >= 0.001 ? "An unusual text for this model" : "Unlike the texts of this model, so its answer is a guess";
+}
+
+const PRIORS = { direction: "one direction only", word: "words nearby", dependency: "words near in grammar", alpha: "how strongly" };
+
 function controls(priors, changed) {
-  const box = element("fieldset", { className: "priors" }, element("legend", { textContent: "What the heads prefer" }));
+  const box = element("fieldset", { className: "priors" }, element("legend", { textContent: "What attention prefers" }));
   const state = { ...priors };
-  if (!Object.keys(priors).length) box.append(element("span", { textContent: "Nothing can be switched off in this encoder." }));
+  if (!Object.keys(priors).length) box.append(element("span", { textContent: "This model has nothing of the kind to switch off." }));
   for (const [name, value] of Object.entries(priors)) {
     const slider = typeof value === "number";
     const input = element("input", slider ? { type: "range", min: 0, max: Math.max(4, value), step: 0.05, value } : { type: "checkbox", checked: value });
@@ -82,14 +91,16 @@ function controls(priors, changed) {
       if (slider) shown.textContent = state[name].toFixed(2);
       changed({ ...state });
     });
-    box.append(element("span", { className: "prior" }, element("label", { className: "prior" }, name, input, shown), term(name)));
+    box.append(element("span", { className: "prior" }, element("label", { className: "prior" }, PRIORS[name] ?? name, input, shown), term(name)));
   }
   return box;
 }
 
+const STAGES = { parse: "reading the text", queue: "waiting", inference: "the model" };
+
+// How long the service took for it, from its Server-Timing header.
 export function took(timing) {
   const total = timing.find(([stage]) => stage === "total")?.[1] ?? 0;
-  const fast = total < 100 ? " (under 100 ms)" : "";
-  const text = timing.map(([stage, time]) => `${stage} ${time.toFixed(1)} ms`).join(" · ") + fast;
-  return element("p", { className: "timing", textContent: `Took: ${text}` });
+  const stages = timing.filter(([stage]) => Object.hasOwn(STAGES, stage)).map(([stage, time]) => `${STAGES[stage]} ${time.toFixed(1)}`);
+  return element("p", { className: "timing", textContent: `Answered in ${total.toFixed(0)} ms (${stages.join(", ")}).` });
 }

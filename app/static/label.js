@@ -3,10 +3,11 @@
 import { bars, judgement } from "./answers.js";
 import { attempt, report } from "./attempt.js";
 import { collection, csv } from "./collection.js";
-import { byId, element, percent } from "./dom.js";
+import { byId, counted, element, percent } from "./dom.js";
 import { CLASSIFIED, LABELLED } from "./examples.js";
 import { took, warned } from "./explanation.js";
 import { address, remember } from "./link.js";
+import { joined } from "./notes.js";
 import { ask } from "./requests.js";
 import { actions, button, requests, save } from "./results.js";
 import { tags } from "./tags.js";
@@ -30,16 +31,23 @@ const use = collection(byId("label-collection"), "label", (given) => {
   rows = given;
   attempt(labelRows, "label");
 }, (failure) => report("label", failure));
-use.describe("Many texts?");
+single();
+
+// The one text is labelled, and no file.
+function single() {
+  rows = null;
+  use.describe("Many texts?");
+}
+
+// Texts for a classifier with these labels.
+const ofClassifier = ({ labels }) => CLASSIFIED[Object.keys(CLASSIFIED).find((label) => labels.includes(label)) ?? "any"];
 
 // Examples for the labels that are chosen, and the tags where they are the user's.
 function offer() {
   byId("tags").hidden = chosen() !== OWN;
-  const known = card()?.labels ?? [];
-  const kind = Object.keys(CLASSIFIED).find((label) => known.includes(label)) ?? "any";
-  const examples = chosen() === OWN ? LABELLED : CLASSIFIED[kind].map((example) => ({ text: example, labels: null }));
-  byId("label-tries").replaceChildren("Try: ", ...examples.map((example) => button(example.text, () => {
-    rows = null;
+  const examples = chosen() === OWN || !card() ? LABELLED : ofClassifier(card()).map((example) => ({ name: example, text: example, labels: null }));
+  byId("label-tries").replaceChildren("Try: ", ...examples.map((example) => button(example.name, () => {
+    single();
     text.value = example.text;
     if (example.labels) own.set(example.labels); // which asks
     else form.requestSubmit();
@@ -64,22 +72,30 @@ function read(answer) {
   return { prediction: { label: ranked[0].label, scores } };
 }
 
+// The labels, the likeliest in bold unless none fits, and under a line "none of these".
+function ownBars({ scores }, none) {
+  const box = bars(Object.entries(scores), none > 0.5 ? Infinity : d3.max(Object.values(scores)));
+  box.append(element("hr"), ...bars([["None of these", none]], 0.5).children);
+  return box;
+}
+
 async function labelText(signal, question, truncate) {
   const asked = request(text.value, truncate);
   const link = address(question, null);
   remember("label", link);
-  const { answer, timing, warning } = await ask("classify", asked, signal);
+  const { answer, timing, notes } = await ask("classify", asked, signal);
   const { prediction, none } = read(answer);
   const place = byId("answer-label");
   const drawn = none === undefined
     ? judgement({ prediction }, card().multi_label)
-    : [element("h2", { textContent: prediction.label }), bars(Object.entries(prediction.scores), d3.max(Object.values(prediction.scores))), element("div", { className: "none" }, bars([["None of these", none]], 0.5))];
-  const more = none === undefined
-    ? button("Why this answer?", () => {
+    : [element("h2", { textContent: prediction.label }), ownBars(prediction, none), element("p", { className: "key" }, "The labels share 100 %; “none of these” is a probability apart from them. ", term("labels of your own"))];
+  const done = actions(link, answer);
+  if (none === undefined) {
+    done.prepend(button("Why this answer?", () => {
       location.hash = new URLSearchParams({ tab: "why", model: chosen(), "why-text": text.value });
-    })
-    : element("p", { className: "key" }, "Scores compare your labels with each other; “none of these” is apart. ", term("labels of your own"));
-  place.replaceChildren(...drawn, more, ...warned(warning), actions(link, answer), took(timing), requests("classify", asked));
+    }));
+  }
+  place.replaceChildren(...drawn, ...warned(notes), done, took(timing), requests("classify", asked));
 }
 
 async function labelRows(signal) {
@@ -87,13 +103,13 @@ async function labelRows(signal) {
   const place = byId("answer-label");
   const progress = element("progress", { max: texts.length, value: 0 });
   progress.setAttribute("aria-label", "Texts labelled");
-  place.replaceChildren(element("h2", { textContent: `${texts.length.toLocaleString("en")} texts` }), progress);
+  place.replaceChildren(element("h2", { textContent: counted(texts.length, "text") }), progress);
   const results = [];
-  let warning = null;
+  let notes = null;
   for (let from = 0; from < texts.length; from += BATCH) {
-    const { answer, warning: note } = await ask("classify", request(texts.slice(from, from + BATCH), true), signal);
+    const { answer, notes: more } = await ask("classify", request(texts.slice(from, from + BATCH), true), signal);
     results.push(...answer.map(read));
-    warning ??= note;
+    notes = joined(notes, more, texts.length);
     progress.value = results.length;
   }
   const best = ({ prediction: { label, scores }, none }) => [label ?? "no label", label === "None of these" ? none : (scores[label] ?? d3.max(Object.values(scores)))];
@@ -105,18 +121,18 @@ async function labelRows(signal) {
   ]), "labelled.csv"));
   const line = (one, i) => {
     const [label, score] = best(one);
-    return element("tr", {}, element("td", { textContent: texts[i] }), element("td", { textContent: labelled(label) }), element("td", { textContent: percent(score) }));
+    return element("tr", {}, element("td", { textContent: texts[i], dir: "auto" }), element("td", { textContent: labelled(label) }), element("td", { textContent: percent(score) }));
   };
   const head = element("tr", {}, ...["Text", "Label", "Score"].map((textContent) => element("th", { scope: "col", textContent })));
   const table = element("table", { className: "labelled" }, element("thead", {}, head), element("tbody", {}, ...results.slice(0, SHOWN).map(line)));
   const cut = results.length > SHOWN ? [element("p", { className: "key", textContent: `The first ${SHOWN} are listed; the file has all ${results.length.toLocaleString("en")}.` })] : [];
   place.replaceChildren(
-    element("h2", { textContent: `${texts.length.toLocaleString("en")} texts: ${labelled(counts[0][0])} most often` }), bars(counts, counts[0][1]),
-    ...warned(warning), element("div", { className: "actions" }, download), ...cut, table, requests("classify", request(texts.slice(0, 2), false)),
+    element("h2", { textContent: `${counted(texts.length, "text")}: ${labelled(counts[0][0])} most often` }), bars(counts, counts[0][1]), element("p", { className: "key", textContent: "The share of the texts that has each label." }),
+    ...warned(notes), element("div", { className: "actions" }, download), ...cut, table, requests("classify", request(texts.slice(0, 2), false)),
   );
 }
 
-text.addEventListener("input", () => { rows = null; });
+text.addEventListener("input", single);
 
 export const label = {
   task: "zero-shot",
@@ -125,15 +141,20 @@ export const label = {
   // The choices: the user's labels, if a loaded model can, and each classifier.
   options(known, defaults) {
     cards = known;
-    const trained = known.filter(label.fits).map(({ name, labels }) => ({ value: name, text: `${name}: ${labels.slice(0, 3).map((one) => labelled(one).split(": ").at(-1)).join(", ")}${labels.length > 3 ? " …" : ""}` }));
+    const trained = known.filter(label.fits).map(({ name, labels }) => ({ value: name, text: `${name}: ${labels.slice(0, 3).map((one) => labelled(one).split(" (")[0]).join(", ")}${labels.length > 3 ? " …" : ""}` }));
+    if (!("zero-shot" in defaults) && trained.length && text.value === LABELLED[0].text) text.value = ofClassifier(known.find(label.fits))[0];
     return ["zero-shot" in defaults ? [{ value: OWN, text: "Labels of your own" }] : [], trained].flat();
   },
   chosen: offer,
-  drawn: own.draw,
+  // A link was followed.
+  drawn() {
+    single();
+    own.draw();
+  },
   async ask({ signal, question, truncate }) {
     own.take();
-    if (rows) return labelRows(signal);
     if (chosen() === OWN && !own.read().length) throw new Error("Add a label or two first.");
+    if (rows) return labelRows(signal);
     return labelText(signal, question, truncate);
   },
 };

@@ -4,15 +4,17 @@ import { element } from "./dom.js";
 import { ask, embed } from "./requests.js";
 import { term } from "./terms.js";
 
-const WORDS = 40; // of a text whose words are left out one by one
-const SHARE = 0.45; // of the largest fall of the cosine, from which on a word is marked
+const WORDS = 40; // of a text whose words are left out one by one; of a longer one its clauses are
+const CLAUSE = /(?<=[.,;:!?])(\s+)/;
+const SHARE = 0.5; // of the largest fall of the cosine, from which on a word is marked
 const LEAST = 0.01; // falls of the cosine that are none
 const JUDGED = 5; // texts that are compared by entailment
+const CLOSE = 0.5; // cosine of texts that are about the same: others can neither say the same nor the opposite
 const SURE = 0.7; // probability in both directions
 
-// Of each text its parts, those words marked without which it would be farther from the question. Each word is left out in turn.
+// Of each text its parts, those words or clauses marked without which it would be farther from the question. Each is left out in turn.
 export async function evidenceOfMatch(texts, hits, query, model, signal) {
-  const split = texts.map((text) => text.split(/(\s+)/));
+  const split = texts.map((text) => text.split(text.split(/\s+/).length > WORDS ? CLAUSE : /(\s+)/));
   const words = split.map((parts) => parts.flatMap((part, i) => (part.trim() ? [i] : [])));
   const shorter = texts.flatMap((_, t) => (words[t].length < 2 || words[t].length > WORDS ? [] : words[t].map((gone) => ({ t, gone, text: split[t].filter((__, i) => i !== gone).join("").trim() }))));
   if (!shorter.length) return split;
@@ -27,22 +29,22 @@ export async function evidenceOfMatch(texts, hits, query, model, signal) {
   return split.map((parts, t) => parts.map((part, i) => (marked.has(`${t} ${i}`) ? element("mark", { textContent: part }) : part)));
 }
 
-// For each of the first texts a remark, or null: both entail each other, or contradict each other.
-export async function relations(question, texts, signal) {
-  const judged = texts.slice(0, JUDGED);
-  return judgePairs(judged.map((text) => [question, text]), signal);
+// For each of the first [text, cosine], if they are close, a remark, or null: both entail each other, or contradict each other.
+export async function relations(question, hits, signal) {
+  const judged = hits.slice(0, JUDGED).filter(([, cosine]) => cosine >= CLOSE);
+  return judgePairs(judged.map(([text]) => [question, text]), signal);
+}
+
+let judge = null; // the model that judges pairs of texts, if one is loaded
+
+export function judgeBy(model) {
+  judge = model ?? null;
 }
 
 export async function judgePairs(pairs, signal) {
-  if (!pairs.length) return [];
+  if (!pairs.length || !judge) return [];
   const both = pairs.flatMap(([a, b]) => [{ premise: a, hypothesis: b }, { premise: b, hypothesis: a }]);
-  let results;
-  try {
-    ({ answer: { results } } = await ask("nli", { pairs: both, truncate: true }, signal));
-  } catch (failure) {
-    if (failure.status !== 404) throw failure;
-    return []; // no loaded model judges pairs
-  }
+  const { answer: { results } } = await ask("nli", { pairs: both, model: judge, truncate: true }, signal);
   return pairs.map((_, i) => {
     const sure = (label) => Math.min(...[0, 1].map((side) => results[2 * i + side].scores[label])) >= SURE;
     if (sure("entailment")) return element("span", { className: "same" }, "says the same ", term("same"));

@@ -95,7 +95,7 @@ function picker(tab, defaults) {
   const described = element("details", {}, element("summary", { textContent: "Model card" }), element("div"));
   const describe = () => {
     const card = cards.find(({ name }) => name === select.value);
-    about.textContent = card ? sentence(card) : tab === "label" ? "Compares the text with each label: nothing was trained for them." : "";
+    about.textContent = card ? sentence(card) : tab === "label" ? "Type any labels: no training is needed." : "";
     described.hidden = !card;
     described.lastChild.replaceChildren(...(card ? [details(card)] : []));
     chosen();
@@ -105,29 +105,40 @@ function picker(tab, defaults) {
     if (!form.checkValidity()) byId(`answer-${tab}`).replaceChildren(); // of another model
     form.requestSubmit();
   });
-  const name = element("label", { textContent: offered.length ? (tab === "label" ? "Labels" : "Model") : "No loaded model does this" });
+  const none = TABS[tab].able?.() ? "No loaded model says whether one sentence follows from the other: the rest is compared." : "No loaded model does this.";
+  const name = element("label", { textContent: offered.length ? (tab === "label" ? "Labels" : "Model") : none });
   name.htmlFor = select.id;
   form.querySelector(".model").replaceChildren(element("div", {}, name, select), about, described);
-  select.disabled = !offered.length;
+  select.disabled = select.hidden = !offered.length;
   form.querySelector("[type=submit]").disabled = !(offered.length || TABS[tab].able?.());
   describe();
 }
 
-// Which model answers, and how often it was right where that was measured.
-function sentence({ name, scores, max_tokens: most }) {
+const agreement = (value) => `Agrees with people at ${value.toFixed(2)} of 1`;
+
+// What a score says: a share of right answers, or a correlation with people's judgements.
+const MEASURES = {
+  accuracy: (value) => `Right for ${(100 * value).toFixed(0)} % of texts`,
+  spearman: agreement,
+  pearson: agreement,
+};
+
+// How good the model was where that was measured, and what it reads.
+function sentence({ scores, max_tokens: most }) {
   const score = scores.find(({ split }) => split === "test") ?? scores[0];
-  const measured = score ? ` ${score.metric === "accuracy" ? `${(100 * score.value).toFixed(0)} % right` : `${score.metric} ${score.value.toFixed(2)}`} on ${score.dataset.toUpperCase()} (${score.split});` : "";
-  return `${name} answers:${measured} it reads English, up to ${most} tokens.`;
+  const measure = score && (MEASURES[score.metric] ?? ((value) => `${score.metric} ${value.toFixed(2)}`));
+  const measured = score ? `${measure(score.value)} (${score.dataset.toUpperCase()}, ${score.split}). ` : "";
+  return `${measured}Reads English, up to ${most} words.`;
 }
 
 function details(card) {
   const list = element("dl");
   const rows = {
-    encoder: `${card.encoder.name}, ${card.encoder.parameters.toLocaleString("en")} parameters without word vectors`,
+    architecture: `${card.encoder.name}, ${card.encoder.parameters.toLocaleString("en")} parameters without word vectors`,
     paper: card.encoder.paper,
-    values: card.dimension,
+    "numbers in a vector": card.dimension,
     labels: card.labels.join(", "),
-    "longest text": `${card.max_tokens} tokens`,
+    "longest text": `${card.max_tokens} words and punctuation marks`,
     scores: card.scores.map((score) => `${score.dataset} ${score.split}: ${score.metric} ${score.value.toFixed(3)}`).join("; "),
     licence: card.licence,
   };

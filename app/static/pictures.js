@@ -55,7 +55,8 @@ function sentence(name, one, evidence, of, shading) {
   if (shadings.length) shade(first);
   const labels = [...new Set(one.tree.displacy.arcs.map(({ label }) => label))];
   const grammar = element("details", { className: "grammar", open: words.length <= FOLDED }, element("summary", { textContent: "Grammar: which word belongs to which" }), tree, meanings(labels));
-  picture.append(heading, shaded, grammar);
+  const alone = of && !evidence ? [element("p", { className: "key", textContent: "There is no evidence for a single word: without it there is no text." })] : [];
+  picture.append(heading, shaded, ...alone, ...(labels.length ? [grammar] : []));
   const maps = one.maps.map(({ name: head, weights }) =>
     heatMap({ rows: weights.length === words.length ? words : weights.map(() => "sentence"), columns: words, weights, name: head }));
   if (maps.length) {
@@ -69,9 +70,9 @@ function sentence(name, one, evidence, of, shading) {
 // What the colours and numbers of the evidence mean.
 export function evidenceKey(of, { margins }, { tokens: words }) {
   const unknown = words.some((token) => !token.known) ? " Dashed: not in the vocabulary." : "";
-  const unit = margins ? "its log-odds" : of === "relatedness" ? "hundredths of a point" : "hundredths";
-  const said = of === "cosine" ? "+ how far the vector turns without the word." : `+ speaks for ${of}, − against it.`;
-  return element("p", { className: "key" }, `${said} Each number is what leaving out the word changes, in ${unit}.${unknown} `, term("evidence"));
+  const unit = margins ? "in log-odds" : of === "relatedness" ? "in hundredths of a point" : "in hundredths";
+  const said = of === "cosine" ? "How far the vector turns without the word" : `Green and + speak for ${of}, red and − against it: how much it would lose without the word`;
+  return element("p", { className: "key" }, `${said}, ${unit}.${unknown} `, term("evidence"));
 }
 
 // What integrated gradients are, and how sure they are.

@@ -1,5 +1,7 @@
 // The only code that calls the service: the request, its timing, and the same request as curl and Python.
 
+import { notesOf } from "./notes.js";
+
 let key = "";
 
 export function useKey(value) {
@@ -16,7 +18,7 @@ export class Refused extends Error {
 
 // What the page says of a failure: the service's words, but for what the page does otherwise than a program.
 export function said(failure) {
-  if (failure instanceof TypeError) return "The service does not answer."; // fetch's
+  if (failure instanceof TypeError) return "The service cannot be reached: see whether it runs, then try again."; // fetch's
   if (!(failure instanceof Refused)) return failure.message;
   if (failure.status === 401) return key ? "The service does not know this API key." : "The service needs an API key.";
   return failure.message.replace(/(; send a shorter text)?, or set truncate to true$/, "") // there is no such field here
@@ -34,28 +36,28 @@ async function send(path, body, signal, accept) {
     headers["Content-Type"] = "application/json";
   }
   const response = await fetch(path, options);
-  if (!response.ok) throw new Refused(response.status, (await response.json()).error);
+  if (!response.ok) throw new Refused(response.status, await errorOf(response));
   return response;
 }
 
-// {answer, timing: [[stage, milliseconds]], warning}; raises Refused with the service's own words. `warning` is null or
-// what the headers say about the texts.
-export async function ask(path, body, signal) {
-  const response = await send(path, body, signal, "application/json");
-  return { answer: await response.json(), timing: stages(response), warning: warningOf(response) };
+// The service's error; a proxy's own is no JSON of it.
+async function errorOf(response) {
+  const { error } = await response.json().catch(() => ({}));
+  return error ?? { message: `Something between this page and the service answered with the error ${response.status}: try again in a moment.`, code: "proxy" };
 }
 
-// {vectors, size, timing, warning}: a row of `size` values for each text, of length 1, in one Float32Array. A long text is read in windows.
+// {answer, timing: [[stage, milliseconds]], notes}; raises Refused with the service's own words. `notes` are what the headers
+// say about the texts (notes.js), or null.
+export async function ask(path, body, signal) {
+  const response = await send(path, body, signal, "application/json");
+  return { answer: await response.json(), timing: stages(response), notes: notesOf(response) };
+}
+
+// {vectors, size, timing, notes}: a row of `size` values for each text, of length 1, in one Float32Array. A long text is read in windows.
 export async function embed(inputs, model, signal) {
   const response = await send("embed", { inputs, model, long: "mean" }, signal, "application/octet-stream;dtype=float32");
   const vectors = new Float32Array(await response.arrayBuffer()); // little-endian, as every browser's processor
-  return { vectors, size: vectors.length / inputs.length, timing: stages(response), warning: warningOf(response) };
-}
-
-function warningOf(response) {
-  const cut = Number(response.headers.get("X-Truncated"));
-  const notes = [response.headers.get("X-Warning"), cut && `longer than the model reads and cut at the end: ${cut} of the texts`];
-  return notes.filter(Boolean).join(" · ") || null;
+  return { vectors, size: vectors.length / inputs.length, timing: stages(response), notes: notesOf(response) };
 }
 
 function stages(response) {

@@ -3,13 +3,14 @@
 import { report } from "./attempt.js";
 import { background } from "./background.js";
 import { collection, csv } from "./collection.js";
-import { byId, element } from "./dom.js";
+import { byId, counted, element } from "./dom.js";
 import { duplicates } from "./duplicates.js";
 import { QUESTIONS, SUPPORT } from "./examples.js";
 import { address, remember, typed } from "./link.js";
 import { pointMap } from "./map.js";
-import { evidenceOfMatch, relations } from "./matches.js";
+import { evidenceOfMatch, judgeBy, relations } from "./matches.js";
 import { matrix } from "./matrix.js";
+import { noted } from "./notes.js";
 import { readVectors } from "./reading.js";
 import { embed } from "./requests.js";
 import { button as action, copying, requests, save } from "./results.js";
@@ -19,8 +20,7 @@ const SHOWN = 10; // results
 const IDLE = 350; // milliseconds after the last key until matches are explained
 const MATRIX = 150; // texts whose similarities are drawn
 const LINKED = 4000; // characters of texts that a link can hold
-
-const count = (number) => number.toLocaleString("en");
+const FAR = 0.3; // cosine below which a text has hardly anything to do with the question
 
 const query = byId("query");
 const linked = byId("texts"); // the user's texts, as a link holds them; empty: the example
@@ -37,6 +37,7 @@ const status = element("p", { className: "timing" });
 status.setAttribute("role", "status");
 const progress = element("progress", { max: 1, value: 0 });
 progress.setAttribute("aria-label", "Texts read");
+const title = element("h2", { textContent: "Closest in meaning" });
 const results = element("ol", { className: "results" });
 const legend = element("div", { className: "clusters" });
 legend.setAttribute("role", "group");
@@ -48,21 +49,39 @@ const matrixBox = element("details", { className: "wide" }, element("summary", {
 const view = element(
   "div", {},
   element("div", { className: "finding" },
-    element("section", { className: "list" }, element("h2", { textContent: "Closest in meaning" }), status, progress, results),
+    element("section", { className: "list" }, element("div", { className: "row" }, title, term("closest")), status, progress, results),
     element("section", {}, element("div", { className: "row" }, element("h2", { textContent: "Map of all texts" }), term("map")), map.box, legend)),
   close.box, matrixBox, more,
 );
 
+let following = false; // a link, whose question stays
+
 const use = collection(byId("search-collection"), "search", (texts) => {
-  given = texts;
-  const lines = texts.texts.join("\n");
-  linked.value = texts.columns.length === 1 && lines.length <= LINKED ? lines : "";
-  cluster = null;
+  take(texts);
+  if (!following) {
+    if (QUESTIONS.includes(query.value)) query.value = ""; // of the example
+    query.focus();
+  }
   run();
 }, (failure) => report("search", failure));
-use.describe(`${SUPPORT.length} questions to a shop, as an example`);
 
-byId("search-tries").append(...QUESTIONS.map((text) => action(text, () => fill(text))));
+// `texts` become the collection that is searched.
+function take(texts) {
+  given = texts;
+  const lines = texts.texts.join("\n");
+  linked.value = given !== EXAMPLE && texts.columns.length === 1 && lines.length <= LINKED ? lines : "";
+  cluster = null;
+  const offers = given === EXAMPLE ? ["Try: ", ...QUESTIONS.map((text) => action(text, () => fill(text)))] : [action("Back to the example", showExample)];
+  byId("search-tries").replaceChildren(...offers);
+}
+
+function showExample() {
+  use.describe(`Example: ${SUPPORT.length} questions to a shop`);
+  take(EXAMPLE);
+  fill(QUESTIONS[0]);
+}
+use.describe(`Example: ${SUPPORT.length} questions to a shop`);
+take(EXAMPLE);
 
 function fill(text) {
   query.value = text;
@@ -77,8 +96,13 @@ function keep(model) {
   const { texts } = given;
   layout = null;
   kept = { given, model, stop };
+  view.classList.add("old");
   kept.ready = read(texts, model, stop.signal).catch((failure) => {
-    if (kept?.stop === stop) kept = null;
+    if (kept?.stop === stop) {
+      kept = null;
+      results.replaceChildren(); // of the texts before
+      status.textContent = "";
+    }
     throw failure;
   });
   return kept.ready;
@@ -88,9 +112,9 @@ async function read(texts, model, signal) {
   const started = performance.now();
   progress.value = 0;
   progress.style.visibility = "visible";
-  const { vectors, size, warning } = await readVectors(texts, model, signal, (done) => {
+  const { vectors, size, notes } = await readVectors(texts, model, signal, (done) => {
     progress.value = done / texts.length;
-    status.textContent = `${count(done)} of ${count(texts.length)} texts read …`;
+    status.textContent = `${done.toLocaleString("en")} of ${counted(texts.length, "text")} read …`;
   });
   layout = await background("keep", { texts, vectors, size });
   progress.style.visibility = "hidden";
@@ -100,7 +124,7 @@ async function read(texts, model, signal) {
   drawMatrix();
   close.show(texts, null);
   background("duplicates").then((pairs) => close.show(texts, pairs));
-  return { seconds: (performance.now() - started) / 1000, warning };
+  return { seconds: (performance.now() - started) / 1000, notes };
 }
 
 function drawLegend() {
@@ -118,7 +142,7 @@ function drawLegend() {
     });
     return button;
   });
-  legend.replaceChildren(...made.filter((_, i) => counts.has(i)));
+  legend.replaceChildren(...(counts.size > 1 ? made : []).filter((_, i) => counts.has(i)));
 }
 
 // Answers what is typed. While one question is on its way the newest one waits, and those between are passed over.
@@ -126,7 +150,10 @@ let [running, again] = [null, false];
 export function run() {
   settling.abort();
   again = Boolean(running);
-  running ??= answer().catch((failure) => report("search", failure)).finally(() => {
+  running ??= answer().catch((failure) => {
+    view.classList.add("old");
+    report("search", failure);
+  }).finally(() => {
     running = null;
     if (again) run();
   });
@@ -141,33 +168,39 @@ async function answer() {
   const text = query.value.trim();
   const { texts } = given;
   const reading = !(kept?.given === given && kept.model === model && layout);
-  const { seconds, warning: unread } = await keep(model);
+  const { seconds, notes: unread } = await keep(model);
   if (texts !== given.texts) return;
   const started = performance.now();
   const most = cluster === null ? SHOWN : texts.length;
   let hits = texts.map((_, i) => [i, null]);
-  let said = reading ? `${count(texts.length)} texts read in ${seconds.toFixed(1)} s.` : `${count(texts.length)} texts.`;
-  let note = unread;
+  const all = counted(texts.length, "text");
+  const said = reading ? [`${all} read in ${seconds.toFixed(1)} s.`] : [];
+  const notes = [unread && noted(unread)];
   vector = null;
   if (text) {
-    const { vectors, timing, warning } = await embed([text], model);
+    const { vectors, timing, notes: about } = await embed([text], model);
     const found = await background("ask", { query: vectors, most });
-    [hits, vector, note] = [found.hits, vectors, warning ?? unread];
+    [hits, vector] = [found.hits, vectors];
     map.ask(found.point, hits);
     const total = timing.find(([stage]) => stage === "total")?.[1] ?? 0;
-    const parts = `the question read in ${total.toFixed(1)} ms, ${count(texts.length)} texts compared in ${found.took.toFixed(1)} ms`;
-    said = `${(performance.now() - started).toFixed(0)} ms: ${parts}.${reading ? ` ${said}` : ""}`;
-  } else map.ask(null, []);
+    said.unshift(`Answered in ${(performance.now() - started).toFixed(0)} ms: ${total.toFixed(1)} for the question, ${found.took.toFixed(1)} to compare it with ${all}.`);
+    if (about) notes[0] = noted(about);
+    else if (hits[0][1] < FAR) notes.push(`Nothing here is close to the question: the best is ${hits[0][1].toFixed(2)} alike.`);
+  } else {
+    map.ask(null, []);
+    said.push(`${reading ? "" : `${all}. `}Type a question to rank them.`);
+  }
   if (cluster !== null) hits = hits.filter(([i]) => layout.assigned[i] === cluster);
   const shown = hits.slice(0, cluster === null ? SHOWN : 50);
-  status.textContent = said;
-  draw(shown, note);
+  title.textContent = text ? "Closest in meaning" : shown.length < hits.length || cluster !== null ? `The first ${shown.length} texts` : "All texts";
+  status.textContent = said.join(" ");
+  draw(shown, notes.filter(Boolean));
   settle(text, model, shown);
 }
 
-function draw(hits, note) {
+function draw(hits, notes) {
   const items = hits.map(([i, cosine]) => {
-    const text = element("button", { type: "button", className: "text", textContent: given.texts[i] });
+    const text = element("button", { type: "button", className: "text", textContent: given.texts[i], dir: "auto" });
     text.title = "Show what is like this text";
     text.addEventListener("click", () => fill(given.texts[i]));
     text.addEventListener("focus", () => map.light(i, cluster));
@@ -180,7 +213,8 @@ function draw(hits, note) {
     return item;
   });
   results.replaceChildren(...items);
-  if (note) status.append(" ", element("span", { className: "refused", textContent: note }));
+  view.classList.remove("old");
+  for (const note of notes) status.append(" ", element("span", { className: "refused", textContent: note }));
 }
 
 // When nothing is typed for a while: which words made the matches, which say the same or the opposite, and the address.
@@ -200,15 +234,23 @@ function settle(text, model, hits) {
     );
     if (!text || !hits.length) return;
     try {
-      const texts = hits.slice(0, SHOWN).map(([i]) => given.texts[i]);
+      const near = hits.slice(0, SHOWN).filter(([, cosine]) => cosine >= FAR);
+      const texts = near.map(([i]) => given.texts[i]);
       await Promise.all([
-        relations(text, texts, signal).then((said) => said.forEach((one, i) => one && results.children[i].querySelector(".meta").append(" · ", one))),
-        evidenceOfMatch(texts, hits, vector, model, signal).then((marked) => marked.forEach((parts, i) => results.children[i].querySelector(".text").replaceChildren(...parts))),
+        relations(text, near.map(([i, cosine]) => [given.texts[i], cosine]), signal).then((said) => said.forEach((one, i) => one && results.children[i].querySelector(".meta").append(" · ", one))),
+        evidenceOfMatch(texts, near, vector, model, signal).then((marked) => marked.forEach((parts, i) => mark(results.children[i].querySelector(".text"), parts))),
       ]);
     } catch (failure) {
       if (failure.name !== "AbortError") report("search", failure);
     }
   }, IDLE);
+}
+
+// The parts of a text in place of it; a long text is scrolled to what is marked.
+function mark(text, parts) {
+  text.replaceChildren(...parts);
+  const first = text.querySelector("mark");
+  if (first && first.offsetTop + first.offsetHeight > text.clientHeight) text.scrollTop = first.offsetTop - first.offsetHeight;
 }
 
 async function saveAll() {
@@ -229,7 +271,7 @@ async function drawMatrix() {
   }
   rows = d3.sort(rows, (i) => layout.assigned[i]); // texts of a cluster stand together
   const cosines = await background("matrix", { rows });
-  const name = `Cosine of every two of ${rows.length} texts${near ? ", those closest to the question" : ""}`;
+  const name = `How alike every two of ${counted(rows.length, "text")} are${near ? ", of those closest to the question" : ""}`;
   square.replaceChildren(matrix(rows.map((i) => given.texts[i]), cosines, name));
 }
 matrixBox.addEventListener("toggle", drawMatrix);
@@ -238,12 +280,19 @@ let shownTexts = "";
 export const search = {
   task: "embed",
   fits: () => true, // every model has vectors
+  options(known, defaults) {
+    judgeBy(defaults.nli);
+    const learned = { embedding: "to search", classification: "to label" };
+    return known.map(({ name, kind }) => ({ value: name, text: `${name}: learned ${learned[kind] ?? "to compare"}` }));
+  },
   // Texts of a link come first.
   async ask() {
     if (linked.value && linked.value !== given.texts.join("\n") && linked.value !== shownTexts) {
       shownTexts = linked.value;
       use.field.value = linked.value;
+      following = true;
       await use.read("your lines", linked.value);
+      following = false;
     }
     await run();
   },

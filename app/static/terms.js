@@ -5,9 +5,9 @@ import { element } from "./dom.js";
 const ATTENTION = "It says where the model looks, which is not always what its answer rests on: for that, see the evidence.";
 const TERMS = {
   map: ["How the map is drawn", "Each text is a vector of some hundred numbers; texts of like meaning have like vectors. The map shows the two directions in which the texts differ most (principal components), so some neighbours on it are farther apart than they look. Colours are clusters of like texts (k-means), named by their most telling words."],
+  closest: ["How the list is made", "The number is the cosine of two vectors, that of your question and that of the text: 1 is the same, about 0 is nothing in common. Compare the numbers of one list with each other: what counts as high depends on the texts. Marked words, or clauses of a long text, made the match: the page leaves each out in turn, and without them the text would be clearly farther from your question."],
   alike: ["How alike two texts are", "The cosine of their vectors: 1 is the same, about 0 is nothing in common. Compare the numbers of one list with each other: what counts as high depends on the texts."],
-  same: ["The same or the opposite", "A second model reads both texts as a pair: does each follow from the other, or does each deny the other? It is said only where the model gives 50 % or more in both directions. It learned from descriptions of scenes: take it as a hint."],
-  marked: ["Marked words", "The words that made the match: without them, the text would be clearly farther from your question. The page leaves each word out in turn and asks again."],
+  same: ["The same or the opposite", "A second model reads both texts as a pair: does each follow from the other, or does each deny the other? It is said only where the model gives 70 % or more in both directions, of texts that are close. It learned from descriptions of scenes: take it as a hint."],
   "labels of your own": ["Labels without training", "Each label is made into a sentence (“This example is ….”). A label's score comes from how alike text and sentence are, and from whether the text entails the sentence. “None of these” is the probability that no label fits."],
   entailment: ["Entailment", "If the first sentence is true, is the second true too? “Entailment”: yes. “Contradiction”: no, it is false. “Neutral”: one cannot know. The order of the two sentences counts."],
   relatedness: ["Relatedness", "How much two sentences have to do with each other, from 1 (nothing) to 5 (the same), as people judged in the SICK data. A denial is related to what it denies."],
@@ -21,7 +21,7 @@ const TERMS = {
   word: ["Prior: word distance", "Words that stand close together count more for each other."],
   dependency: ["Prior: grammar", "Words that are close in the dependency tree count more for each other."],
   alpha: ["Prior: alpha", "How strongly distance counts: 0 not at all; the larger, the more a head looks at close words alone."],
-  trust: ["How usual the text is", "The share of the texts that the model learned from which are at least as unusual as this one. Near 0 %, the model has not seen the like, and its answer is a guess."],
+  trust: ["How usual the text is", "The share of the texts that the model learned from which are at least as unusual as this one. Near 0 %, the model has not seen the like."],
 };
 
 // Relations of Universal Dependencies.
@@ -35,14 +35,14 @@ const RELATIONS = {
   tmod: "time", predet: "“all” and the like before an article", npmod: "noun as adverb", agent: "“by” of a passive",
 };
 
-// Codes that a data set has for its labels.
+// What labels mean that are codes of a data set.
 const LABELS = {
   ABBR: "an abbreviation", DESC: "a description or reason", ENTY: "a thing", HUM: "a person or group", LOC: "a place", NUM: "a number or date", acq: "takeovers", crude: "crude oil", earn: "earnings",
   grain: "grain", interest: "interest rates", "money-fx": "currencies", ship: "shipping", trade: "trade",
 };
 
-// The label as it is shown: its code, and what that means.
-export const labelled = (label) => (Object.hasOwn(LABELS, label) && LABELS[label] !== label ? `${label}: ${LABELS[label]}` : label);
+// The label as it is shown: what it means, and its code.
+export const labelled = (label) => (Object.hasOwn(LABELS, label) && LABELS[label] !== label ? `${LABELS[label]} (${label})` : label);
 
 let opened = 0;
 
@@ -62,12 +62,11 @@ export function term(name, text = "?") {
   return element("span", { className: "explained" }, button, box);
 }
 
-// What the labels of a tree's arcs mean.
+// What the label of a tree's arc means.
+export const meaning = (label) => label.split(":").map((part) => RELATIONS[part.toLowerCase()] ?? part).join(", ");
+
 export function meanings(labels) {
   const list = element("dl");
-  for (const label of labels.sort()) {
-    const said = label.split(":").map((part) => RELATIONS[part.toLowerCase()] ?? part).join(", ");
-    list.append(element("dt", { textContent: label }), element("dd", { textContent: said }));
-  }
+  for (const label of labels.sort()) list.append(element("dt", { textContent: label }), element("dd", { textContent: meaning(label) }));
   return element("details", {}, element("summary", { textContent: "What the labels mean" }), list);
 }

@@ -58,7 +58,7 @@ function likely(columns, rows) {
   return lengths.indexOf(Math.max(...lengths));
 }
 
-// Words that stand in one cluster's texts more often than in the others', the three most telling of each.
+// Words that stand in one cluster's texts more often than in the others', the three most telling of each; words that stand in one text only where there are no others.
 export function clusterWords(texts, assigned, count) {
   const inCluster = Array.from({ length: count }, () => new Map());
   const everywhere = new Map();
@@ -69,8 +69,9 @@ export function clusterWords(texts, assigned, count) {
     }
   });
   return inCluster.map((words) => {
-    const telling = [...words].filter(([word]) => !COMMON.has(word)).map(([word, times]) => [word, (times * times) / everywhere.get(word)]);
-    return telling.sort((a, b) => b[1] - a[1]).slice(0, 3).map(([word]) => word);
+    const telling = [...words].filter(([word]) => !COMMON.has(word)).map(([word, times]) => [word, (times * times) / everywhere.get(word), times]);
+    const repeated = telling.filter(([, , times]) => times > 1);
+    return (repeated.length ? repeated : telling).sort((a, b) => b[1] - a[1]).slice(0, 3).map(([word]) => word);
   });
 }
 

@@ -1,6 +1,6 @@
 // The dependency tree: arcs over the words, and what their labels mean.
 
-import { element } from "./dom.js";
+import { meaning } from "./terms.js";
 
 // The dependency tree as displaCy draws it, from its `manual` structure; `dye` colours its words.
 export function arcs({ words, arcs: edges }) {
@@ -30,7 +30,8 @@ export function arcs({ words, arcs: edges }) {
     });
   svg.append("g").selectAll("text").data(edges).join("text").attr("class", "relation") // over every arc
     .attr("text-anchor", "middle").attr("font-size", 11)
-    .attr("x", (edge) => (from(edge) + to(edge)) / 2).attr("y", (edge) => top - 18 * levels.get(edge) - 4).text((edge) => edge.label);
+    .attr("x", (edge) => (from(edge) + to(edge)) / 2).attr("y", (edge) => top - 18 * levels.get(edge) - 4).text((edge) => edge.label)
+    .append("title").text((edge) => meaning(edge.label));
   svg.append("g").selectAll("rect").data(words).join("rect").attr("class", "shade").attr("rx", 3).attr("fill", "none")
     .attr("x", (_, i) => centres[i] - widths[i] / 2 + 4).attr("y", top + 8).attr("width", (_, i) => widths[i] - 8).attr("height", 22);
   svg.append("g").selectAll("text").data(words).join("text").attr("class", "word").attr("data-token", (_, i) => i)

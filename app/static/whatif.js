@@ -1,6 +1,7 @@
 // The same question with a word or the model changed, side by side with its answer.
 
 import { element } from "./dom.js";
+import { noted } from "./notes.js";
 import { ask, said } from "./requests.js";
 import { evidenceTokens } from "./tokens.js";
 
@@ -35,8 +36,8 @@ export function whatIf(body, models, judge, latest) {
     running = new AbortController();
     try {
       const changedTo = { ...asked, inputs, model: select.value, priors: same ? asked.priors : undefined };
-      const { answer, warning } = await ask("explain", changedTo, running.signal);
-      const notes = [!same && asked.priors && "with its own priors", warning].filter(Boolean);
+      const { answer, notes: about } = await ask("explain", changedTo, running.signal);
+      const notes = [!same && asked.priors && "with its own priors", about && noted(about)].filter(Boolean);
       shown.replaceChildren(side("before", before, judge), side("then", answer, judge, notes));
     } catch (failure) {
       if (failure.name === "AbortError") return;

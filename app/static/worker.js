@@ -24,7 +24,7 @@ const work = {
     current += 1;
     ({ texts, vectors, size } = collection);
     flat = plane(vectors, size);
-    const count = Math.max(1, Math.min(CLUSTERS, Math.round(texts.length / 8), texts.length));
+    const count = Math.min(CLUSTERS, Math.round(Math.sqrt(texts.length)));
     const assigned = clusters(vectors, size, count);
     return { points: project(vectors, size, flat), assigned, words: clusterWords(texts, assigned, count) };
   },

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import heedful
-from heedful.cli import distill
+from heedful.cli import distill, distill_run
 from heedful.cli.user_run import CACHE
 from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.model_registry import check_parser
@@ -64,7 +64,7 @@ def test_a_bundle_gives_the_vectors_of_its_teacher(
 def test_a_file_of_vectors_is_a_teacher_of_the_texts_that_have_one(tmp_path: Path) -> None:
     vectors = np.array([[3, 4], [np.nan, 1], [0, 0], [0, 2]], np.float32)
     np.save(tmp_path / "api.npy", vectors)
-    assert distill._keep("api.npy", ["a", "b", "c", "d"]) == ["a", "d"]
+    assert distill_run._keep("api.npy", ["a", "b", "c", "d"]) == ["a", "d"]
     found = teacher_vectors.stored_vectors("api.npy", ["d", "a"], CACHE, "cpu")
     assert_allclose(found, np.array([[0, 1], [0.6, 0.8]]), atol=1e-3)
 

@@ -31,14 +31,23 @@ COPIED = [
 ]
 
 
-PIP_INSTALL = shlex.split(next(run for run in rest("RUN") if "pip install" in run))
-"""The build's command; tests/test_serving_install.py installs with its arguments."""
+LOCKED, OWN, GPU = (
+    shlex.split(run.rpartition("pip ")[2]) for run in rest("RUN") if "pip install" in run
+)
+"""Arguments of the builds' three pips; tests/test_serving_install.py installs with the first two."""
 
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     return found
+
+
+def test_what_comes_from_an_index_has_a_hash() -> None:
+    for arguments in (LOCKED, GPU):
+        assert "--require-hashes" in arguments
+        assert (ROOT / arguments[arguments.index("--requirement") + 1]).is_file()
+    assert {"--no-index", "--no-deps", "--no-build-isolation"} < set(OWN)
 
 
 def test_the_process_is_not_root_and_is_the_service() -> None:

@@ -8,14 +8,14 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.builders import build_bundle, build_models
-from tests.page.visiting import HOST, WHY, visit
+from tests.page.visiting import HOST, WHY, explained, follow, visit
 from tests.process import Process, tool
 
 SHOTS = os.environ.get("HEEDFUL_SCREENSHOTS")
 """A folder to keep screenshots in."""
 
 
-@pytest.fixture(scope="module")  # it keeps an event loop running, which other tests must not meet
+@pytest.fixture(scope="package")  # it keeps an event loop running, which other tests must not meet
 def browser() -> Iterator[Browser]:
     chromium = tool("chromium")
     with sync_playwright() as playwright:
@@ -30,18 +30,27 @@ def browser() -> Iterator[Browser]:
         )
 
 
-@pytest.fixture
-def page(browser: Browser, shipped: str) -> Iterator[Page]:
-    """The first tab."""
-    with visit(browser, shipped) as opened:
-        yield opened
+@pytest.fixture(scope="module")
+def opened(browser: Browser, shipped: str) -> Iterator[Page]:
+    with visit(browser, shipped) as page:
+        yield page
 
 
 @pytest.fixture
-def why(browser: Browser, shipped: str) -> Iterator[Page]:
-    """The last tab."""
-    with visit(browser, shipped + WHY) as opened:
-        yield opened
+def page(opened: Page) -> Iterator[Page]:
+    """The page as the module's tests before have left it, with its usual window and service."""
+    yield opened
+    opened.unroute_all(behavior="ignoreErrors")
+    opened.set_viewport_size({"width": 1200, "height": 900})
+    opened.mouse.move(0, 0)
+
+
+@pytest.fixture
+def why(page: Page) -> Page:
+    """The last tab with its example."""
+    follow(page, WHY)
+    explained(page)
+    return page
 
 
 @pytest.fixture

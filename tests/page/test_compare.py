@@ -1,6 +1,6 @@
 """The third tab: two sentences."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from urllib.parse import urljoin
 
 import numpy as np
@@ -8,29 +8,32 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page.accessible import accessible
-from tests.page.visiting import answer_again, visit
+from tests.page.visiting import answer_again, follow, visit
 
 TICKET = "The ticket costs 540 euros"
 ANSWER = "#answer-compare:not([aria-busy])"
+KIDS, ASLEEP = "Two kids at a ballgame wash their hands", "The children are asleep at home"
+MEANINGS = {
+    "entailment": "follows (entailment)",
+    "neutral": "may be true or false (neutral)",
+    "contradiction": "is false (contradiction)",
+}
 
 
 @pytest.fixture
-def compare(browser: Browser, shipped: str) -> Iterator[Page]:
-    with visit(browser, shipped + "/#tab=compare") as opened:
-        yield opened
+def compare(page: Page) -> Page:
+    follow(page, f"tab=compare&first={KIDS}&second={ASLEEP}")
+    return page
 
 
 def test_three_measures_in_one_view(compare: Page, keep: Callable[[Page, str], None]) -> None:
     """As the service answers them; the verdict rests on words whose numbers are not all nothing, at 100 % too."""
     answer = compare.locator(ANSWER)
-    pair = {
-        "premise": "Two kids at a ballgame wash their hands",
-        "hypothesis": "The children are asleep at home",
-    }
+    pair = {"premise": KIDS, "hypothesis": ASLEEP}
     scores = compare.request.post(urljoin(compare.url, "nli"), data=pair).json()["scores"]
     bars = answer.locator(".measures .scores > span").all_inner_texts()
     assert dict(zip(bars[::2], bars[1::2], strict=True)) == {
-        name: f"{100 * share:.1f} %" for name, share in scores.items()
+        MEANINGS[name]: f"{100 * share:.1f} %" for name, share in scores.items()
     }
     a, b = np.array(
         compare.request.post(
@@ -46,7 +49,19 @@ def test_three_measures_in_one_view(compare: Page, keep: Callable[[Page, str], N
     assert {"+", "\u2212"} <= {number[0] for number in numbers}
     assert max(float(number.replace("\u2212", "-")) for number in numbers) > 1
     keep(compare, "compare")
-    accessible(compare)
+
+
+def test_a_guess_is_called_one(compare: Page) -> None:
+    """A verdict of less than 60 %."""
+    sure = set()
+    for first, second in ((KIDS, ASLEEP), ("Turn on the light", "Turn off the light")):
+        answer = follow(compare, f"tab=compare&first={first}&second={second}")
+        pair = {"premise": first, "hypothesis": second}
+        scores = compare.request.post(urljoin(compare.url, "nli"), data=pair).json()["scores"]
+        said = answer.locator("h2").first.inner_text()
+        assert said.startswith("Not sure: perhaps the second") == (max(scores.values()) < 0.6)
+        sure.add(max(scores.values()) >= 0.6)
+    assert sure == {True, False}
 
 
 def test_a_word_lights_up_what_is_like_it_in_the_other_sentence(compare: Page) -> None:

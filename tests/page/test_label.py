@@ -2,20 +2,23 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page.accessible import accessible
-from tests.page.visiting import answer_again, visit
+from tests.page.visiting import answer_again, follow, visit
+
+BILL = "My credit card was charged twice, please send one payment back."
+LABELS = "billing%0Adelivery%0Aaccount%0Abroken product"
 
 
 @pytest.fixture
-def label(browser: Browser, shipped: str) -> Iterator[Page]:
-    with visit(browser, shipped + "/#tab=label") as opened:
-        yield opened
+def label(page: Page) -> Page:
+    follow(page, f"tab=label&model=&text={BILL}&labels={LABELS}")
+    return page
 
 
 def test_labels_of_ones_own_are_tags(label: Page, keep: Callable[[Page, str], None]) -> None:
@@ -49,16 +52,23 @@ def test_labels_of_ones_own_are_tags(label: Page, keep: Callable[[Page, str], No
     ):
         assert width == pytest.approx(float(share.removesuffix(" %")) / 100, abs=0.01)
     keep(label, "label")
-    accessible(label)
+
+
+def test_none_of_the_labels_fits(label: Page) -> None:
+    """Then no label is in bold, and the heading says so."""
+    label.get_by_role("button", name="none of these").click()
+    answer = label.locator("#answer-label:not([aria-busy])")
+    expect(answer.locator("h2")).to_have_text("None of these")
+    expect(answer.locator(".scores > .best")).to_have_text(["None of these", re.compile("%")])
 
 
 def test_an_example_brings_its_labels_and_a_classifier_its_examples(label: Page) -> None:
-    label.get_by_role("button", name=re.compile("^Fry the onions")).click()
+    label.get_by_role("button", name="a recipe").click()
     expect(label.locator("#answer-label:not([aria-busy]) h2")).to_have_text("cooking")
     label.locator("#model-label").select_option("ms-san-trec")
     expect(label.locator("#tags")).to_be_hidden()
     label.get_by_role("button", name=re.compile("^Who painted")).click()
-    expect(label.locator("#answer-label h2")).to_have_text("HUM: a person or group")
+    expect(label.locator("#answer-label h2")).to_have_text("a person or group (HUM)")
     label.get_by_role("button", name="Why this answer?").click()
     expect(label.get_by_role("tab", name="Why")).to_have_attribute("aria-selected", "true")
     expect(label.locator("#why-text")).to_have_value(re.compile("^Who painted"))

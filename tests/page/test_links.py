@@ -47,7 +47,8 @@ def test_a_link_gives_the_same_answer(why: Page, browser: Browser) -> None:
 
 
 def test_a_link_holds_the_texts_that_are_searched(page: Page, browser: Browser) -> None:
-    page.get_by_role("button", name="Paste texts").first.click()
+    page.get_by_role("tab", name="Search").click()
+    page.get_by_role("button", name="Paste your own texts").first.click()
     page.locator("#search-lines").fill("One dog\nTwo cats & a mouse")
     page.get_by_role("button", name="Use these texts").first.click()
     page.locator("#query").fill("kittens")

@@ -2,17 +2,24 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.builders import build_bundle, build_parser
-from tests.page.visiting import answer_again, explained, visit
+from tests.page.visiting import WHY, answer_again, explained, follow, visit
 from tests.process import HOLDING, Process, tool
 
+CUT = "1 text is longer than the model reads: only its beginning was read."
 LONG = "The film that we saw was good and " * 20
 """160 tokens: more than are explained, fewer than the models read."""
+
+
+LATER = "() => new Promise(done => setTimeout(done, 150))"
+"""A timer that was set earlier, for 120 milliseconds, has run before this one."""
 
 
 @pytest.fixture
@@ -34,30 +41,32 @@ def test_a_text_that_is_too_long_is_counted_and_cut(why: Page) -> None:
     why.locator("#why-text").fill(LONG)
     why.locator("#why-text").press("Enter")
     error = why.locator("#error")
-    expect(error).to_contain_text("The text has 160 tokens (words and punctuation marks), pictures")
+    expect(error).to_contain_text(
+        "The text has 160 words and punctuation marks; each word is weighed in"
+    )
     expect(error).to_be_in_viewport()  # next to the input,
     expect(why.locator("#answer-why > *")).to_have_count(0)  # and no answer to another
-    error.get_by_role("button", name="Cut it after 128 tokens").click()
+    error.get_by_role("button", name="Cut it after 128").click()
     expect(explained(why).locator(".tokens li")).to_have_count(128)
     expect(error).to_have_text("")
 
-    why.goto(why.url.split("#")[0] + "#tab=label&model=ms-san-sst2&text=A+film")
-    expect(why.locator("#answer-label:not([aria-busy]) h2")).to_be_visible()
+    follow(why, "tab=label&model=ms-san-sst2&text=A+film")
     why.locator("#text").fill("dull " * 312)
     why.locator("#text").press("Enter")
-    expect(error).to_contain_text("The text has 312 tokens")
+    expect(error).to_contain_text("The text has 312 words")
     expect(error).to_contain_text("ms-san-sst2 reads 256")
-    error.get_by_role("button", name="Cut it after 256 tokens").click()
+    error.get_by_role("button", name="Cut it after 256").click()
     expect(why.locator("#answer-label:not([aria-busy]) h2")).to_have_text("negative")
-    expect(why.locator("#answer-label .refused")).to_contain_text("cut at the end: 1 of the texts")
+    expect(why.locator("#answer-label .refused")).to_have_text(CUT)
 
     why.get_by_role("tab", name="Compare").click()
     expect(why.locator("#answer-compare:not([aria-busy]) h2").first).to_be_visible()
     why.locator("#second").fill(LONG)
     why.locator("#second").press("Enter")
     answer = why.locator("#answer-compare:not([aria-busy])")
-    expect(answer).to_contain_text("sentences of up to 128 tokens")  # compared, without pictures
+    expect(answer).to_contain_text("sentences of up to 128 words")  # compared, without pictures
     expect(answer.locator(".measures .bar")).to_have_count(3)
+    why.locator("#second").fill("A film")
 
 
 def test_what_is_blank_is_said(why: Page) -> None:
@@ -70,12 +79,54 @@ def test_the_services_warning_is_shown(why: Page) -> None:
     why.locator("#why-text").fill("das ist ein schöner Film gewesen")
     with why.expect_response("**/explain") as answered:
         why.locator("#why-text").press("Enter")
-    warning = answered.value.headers["x-warning"]
-    expect(why.locator("#answer-why .refused")).to_have_text(warning)
+    assert answered.value.headers["x-warning"].startswith("1 of 1 inputs")
+    warning = "This does not look like English, the only language that ms-san-sentiment reads"
+    expect(why.locator("#answer-why .refused")).to_contain_text(warning)
     expect(why.locator("#answer-why .trust")).to_have_count(0)
     why.get_by_role("tab", name="Search").click()
     why.locator("#query").fill("Привет мир")
-    expect(why.locator("#answer-search .refused")).to_contain_text("1 of 1 inputs")
+    expect(why.locator("#answer-search .refused")).to_contain_text(
+        "This does not look like English"
+    )
+    file = {
+        "name": "a.txt",
+        "mimeType": "text/plain",
+        "buffer": ("мир и я\n" * 70 + "A dog").encode(),
+    }
+    why.locator("#search-file").set_input_files(file)  # type: ignore[arg-type]
+    why.locator("#query").fill("a dog")
+    expect(why.locator("#answer-search .refused")).to_contain_text("70 of 71 texts do not look")
+
+
+BROKEN = {
+    "nothing": (None, "The service cannot be reached"),
+    "proxy": ((502, "<h1>Bad gateway</h1>"), "answered with the error 502: try again"),
+    "service": (
+        (503, '{"error": {"message": "too many requests", "code": "x"}}'),
+        "too many requests",
+    ),
+}
+"""What a question gets as its answer, and what the page says."""
+
+
+def refuse(answer: tuple[int, str] | None, route: Route) -> None:
+    if answer:
+        route.fulfill(status=answer[0], body=answer[1])
+    else:
+        route.abort()
+
+
+def test_a_service_that_does_not_answer(page: Page) -> None:
+    """The page says what happened, and answers the next question."""
+    page.get_by_role("tab", name="Search").click()
+    for name, (answer, said) in BROKEN.items():
+        page.route("**/embed", partial(refuse, answer))
+        page.locator("#query").fill(f"a question of the kind {name}")
+        expect(page.locator("#error")).to_contain_text(said)
+        expect(page.locator(".old .results")).to_be_visible()  # pale: of the question before
+        page.unroute("**/embed")
+        page.locator("#query").fill("another question")
+        expect(page.locator("#error")).to_have_text("")
 
 
 def test_a_question_that_another_tab_stopped_is_asked_again(why: Page) -> None:
@@ -96,15 +147,22 @@ def test_a_question_that_another_tab_stopped_is_asked_again(why: Page) -> None:
 
 
 def test_a_prior_of_a_tab_that_was_left_stops_no_other_question(why: Page) -> None:
+    follow(why, "tab=label&model=ms-san-sst2&text=A+film")
+    follow(why, WHY)
+    explained(why)
     held: list[Route] = []
     why.route("**/classify", lambda route: held.append(route))
     prior = "#answer-why input[data-prior=direction]"
     with why.expect_request("**/classify"):
         why.evaluate(
-            "prior => { document.querySelector(prior).click(); document.querySelector('#tab-label').click(); }",
+            """prior => {
+                document.querySelector("#answer-label").replaceChildren(); // it is asked again
+                document.querySelector(prior).click();
+                document.querySelector("#tab-label").click();
+            }""",
             prior,
         )
-    why.wait_for_timeout(400)  # until the page would ask with the prior
+    why.evaluate(LATER)  # the page would ask with the prior
     for route in held:
         route.continue_()
     expect(why.locator("#answer-label h2")).to_be_visible()
@@ -123,7 +181,7 @@ def test_a_prior_just_before_another_question_does_not_replace_it(why: Page) -> 
             }"""
         )
     assert (asked.value.post_data_json or {})["inputs"] == "Another question"
-    why.wait_for_timeout(400)  # until the page would ask with the prior
+    why.evaluate(LATER)
     expect(explained(why).locator(".tree .word")).to_have_text(["Another", "question"])
     assert "why-text=Another+question" in why.url
 
@@ -146,14 +204,12 @@ def test_enter_that_ends_a_composition_asks_nothing(why: Page) -> None:
 def test_what_the_service_cuts_is_said(relating: str, browser: Browser) -> None:
     """It cuts unless it is told not to; the last tab tells it."""
     with visit(browser, f"{relating}/#tab=label&text={'good+' * 20}") as page:
-        expect(page.locator("#answer-label .refused")).to_have_text(
-            "longer than the model reads and cut at the end: 1 of the texts"
-        )
+        expect(page.locator("#answer-label .refused")).to_have_text(CUT)
         page.get_by_role("tab", name="Why").click()
         expect(page.locator("#answer-why .picture").first).to_be_visible()
         page.locator("#why-text").fill("good " * 20)
         page.locator("#why-text").press("Enter")
-        expect(page.locator("#error")).to_contain_text("The text has 20 tokens")
+        expect(page.locator("#error")).to_contain_text("The text has 20 words")
 
 
 def test_a_browser_that_keeps_no_site_data(browser: Browser, shipped: str, tmp_path: Path) -> None:
@@ -198,6 +254,20 @@ def test_a_page_opened_before_the_models_are_loaded(browser: Browser, locked: Pr
     expect(page.locator(".results li").first).to_be_visible()
     page.get_by_role("tab", name="Label").click()
     expect(page.locator("#answer-label h2")).to_be_visible()  # with the classifier
+    page.get_by_role("tab", name="Compare").click()
+    expect(page.locator("#panel-compare .model")).to_contain_text("No loaded model says whether")
+    expect(page.locator("#model-compare")).to_be_hidden()
+    expect(page.locator("#answer-compare .requests summary")).to_contain_text("/embed")
+    page.get_by_role("tab", name="Search").click()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    page.locator("#query").fill("two dogs")
+    page.wait_for_url(
+        "**query=two+dogs**"
+    )  # the step of the page in which it would ask for entailment
+    page.evaluate("1")
+    assert "/embed" in asked
+    assert "/nli" not in asked
     page.goto(f"{url}/#tab=why&model=ms-san-nli&why-text=A+man&why-second=A+dog")
     expect(page.locator("#error")).to_contain_text("the model ms-san-nli, which is not loaded")
     expect(page.get_by_role("tab", selected=True)).to_have_text("Why")

@@ -1,9 +1,10 @@
 """A page that is opened, watched and closed."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Browser, Locator, Page, Response, Route, expect
 
@@ -12,8 +13,15 @@ PATIENCE = 60_000
 expect.set_options(timeout=PATIENCE)
 HOST = "heedful.test"
 """A name of this machine in the tests' browser. A page from there is no secure context."""
-WHY = "/#tab=why"
-"""The address that opens the last tab."""
+FILM = "The film is not without charm, but it never quite comes alive"
+WHY = f"tab=why&model=ms-san-sentiment&why-text={FILM}"
+"""The link that opens the last tab with its example."""
+REFUSED = re.compile("status of (422|502|503)|net::ERR_FAILED")
+FOLLOW = """link => new Promise(done => {
+    addEventListener("hashchange", () => done(), { once: true });
+    history.replaceState(null, "", "#");
+    location.hash = link;
+})"""
 
 
 @contextmanager
@@ -33,9 +41,17 @@ def visit(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
     yield opened
     asked = [url for url in asked if not url.startswith("blob:")]  # made by the page itself
     assert {urlsplit(url).netloc for url in asked} == {urlsplit(address).netloc}
-    # Chromium notes every answer that is no 2xx; the tests that are refused expect it.
-    assert [line for line in said if "status of 422" not in line] == []
+    # Chromium notes every answer that is no 2xx, and none; the tests that are refused expect it.
+    assert [line for line in said if not REFUSED.search(line)] == []
     context.close()
+
+
+def follow(page: Page, link: str) -> Locator:
+    """The tab's answer to a link that is followed in the open page."""
+    page.evaluate(FOLLOW, link)
+    answer = page.locator(f"#answer-{parse_qs(link)['tab'][0]}:not([aria-busy])")
+    expect(answer.locator("h2").first).to_be_visible()
+    return answer
 
 
 def explained(page: Page) -> Locator:

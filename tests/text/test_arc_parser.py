@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.language import Language
 
+from heedful.text import arc_parser
 from heedful.text.arborescence import best_heads
-from heedful.text.arc_parser import FILES, ArcParser
+from heedful.text.arc_parser import FILES, ArcParser, SeenWords
 from heedful.text.errors import ParserError
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.structure import check_heads
@@ -95,7 +96,7 @@ def test_a_cycle_is_broken_into_the_best_tree(nlp: Language) -> None:
     for n in range(2, 12):
         doc = nlp.make_doc(" ".join(SENTENCE.split()[:n]))
         heads, relations, scores, dependents, governors = parser._graph.run(
-            None, parser._feeds([Tokens.of([Chunk.of(doc)])])
+            None, parser.prepare([Tokens.of([Chunk.of(doc)])])[1]
         )
         best = best_heads(scores, np.array([len(doc)]))[0]
         parsed = nlp(doc.text)
@@ -156,3 +157,22 @@ def test_a_broken_component_is_refused(
         (broken / "parser" / file).write_bytes(content)
     with pytest.raises(ParserError, match="cannot load the spaCy pipeline"):
         Parser.load(broken)
+
+
+def test_a_text_of_more_words_than_the_table_holds(nlp: Language) -> None:
+    vectors = component(nlp)._words._vectors
+    text = Tokens.of([Chunk.of(nlp.make_doc(" ".join(f"word{i} again" for i in range(30))))])
+    large, small = SeenWords(vectors), SeenWords(vectors, limit=4)
+    expected, places = large([text])
+    for _ in range(2):
+        rows, found = small([text])
+        assert len(small) <= 4
+        np.testing.assert_array_equal(rows[found], expected[places])
+    np.testing.assert_array_equal(small._rows[0], large._rows[0])
+
+
+def test_angles_grow_with_the_texts(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = component(nlp)
+    monkeypatch.setattr(parser, "_rotary_table", arc_parser.rotary_table(2, parser._speeds))
+    assert trees(nlp, [SENTENCE]) == trees(spacy.load(nlp.path), [SENTENCE])
+    assert len(parser._rotary_table[0]) >= len(nlp.make_doc(SENTENCE))

@@ -238,6 +238,16 @@ def test_a_text_that_cannot_be_read_does_not_harm_the_next(parser: Parser) -> No
     np.testing.assert_array_equal(after.heads, before.heads)
 
 
+def test_only_so_many_chunks_are_kept(
+    pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heedful.text.tokenize.KEPT_CHUNKS", 4)
+    parser = Parser.load(pipeline.folder)
+    for text in ("a b c", "d e f a", "a b c", "g h", "c d"):
+        assert read(parser, text, tree=False).tokens == tuple(text.split())
+        assert max(len(parser.tokenizer._recent), len(parser.tokenizer._older)) <= 4
+
+
 X = "x" * MAX_CHUNK
 LONG = {
     "a run of the limit": ("see " + X, EVERYTHING, ("see", X), False),

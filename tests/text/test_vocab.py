@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from heedful.text import composition
 from heedful.text.batch import PAD, collate
 from heedful.text.composition import FEATURES, SIGNATURE, SIGNATURES, features, shape
-from heedful.text.plain import plain_word
+from heedful.text.plain import LONGEST_KEPT, REMEMBERED_WORDS, plain_word
 from heedful.text.vocab import SPECIAL, UNKNOWN, Vocab
 
 words = st.text(min_size=1).map(str.lower).filter(lambda word: word.split() == [word])
@@ -142,3 +142,12 @@ def test_sentences_of_different_composed_words_have_different_keys() -> None:
     vocab = Vocab(["film"], ROWS)
     keys = {vocab.sentence([word], np.arange(1)).key for word in ("iOS", "ios", "film")}
     assert len(keys) == 3
+
+
+def test_what_it_remembers_of_strangers_is_bounded() -> None:
+    vocab = Vocab(["dog"])
+    vocab.ids(["x" * (LONGEST_KEPT + 1), "x" * LONGEST_KEPT])
+    assert list(vocab._seen) == ["x" * LONGEST_KEPT]
+    vocab.ids([f"x{i}" for i in range(REMEMBERED_WORDS)])
+    assert len(vocab._seen) <= REMEMBERED_WORDS
+    assert vocab.ids(["Dog", "x"]).tolist() == [2, UNKNOWN]
