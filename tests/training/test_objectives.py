@@ -89,9 +89,9 @@ def test_classes_learn_by_cross_entropy(kind: Kind, config: RunConfig) -> None:
 def test_each_expert_of_a_head_learns_from_a_loss_of_its_own(config: RunConfig) -> None:
     goal, _ = made("nli", config)
     table = word_table(dimension=6)
-    encoder = MSSAN(dim=6, hidden=5, dependency=False, first_words=True)
+    encoder = MSSAN(dim=6, hidden=5, dependency=False, first_words=4)
     words = nn.Embedding.from_pretrained(torch.from_numpy(table).float())
-    head = AlignedNLIHead(encoder.dim)
+    head = AlignedNLIHead(encoder.dim, size=4, gated=True)
     model, batch = TrainingModel(SentenceEncoder(words, encoder), head, 1.0).eval(), sides(2)
     targets = torch.tensor([0, 1, 1, 0, 2])
     goal.loss(model, batch, targets).backward()
@@ -101,6 +101,7 @@ def test_each_expert_of_a_head_learns_from_a_loss_of_its_own(config: RunConfig) 
         functional.cross_entropy(logits, targets).backward(retain_graph=True)
         own = {name: one.grad for name, one in head.named_parameters() if one.grad is not None}
         assert {name.startswith("layers.") for name in own} == {expert == 0}
+        assert {name.startswith("gate.") for name in own} == {expert == 2}
         for name, gradient in own.items():
             torch.testing.assert_close(found[name], gradient)
 
