@@ -366,7 +366,8 @@ def test_a_reload_reaches_every_process(
     replace_file(folder / "tiny-nli", GOLDEN, wrong.to_bytes())
     failed = asking[0].post("/models/reload")
     assert (failed.status_code, failed.json()["error"]["code"]) == (503, "unavailable")
-    assert process.log.count("the reload failed, the models served before stay") == 2
+    line = "the reload failed, the models served before stay"
+    wait_for(lambda: process.log.count(line) == 2 or None, "the lines of both processes")
     assert {tuple(row) for row in rows()} == {new}
     build_bundle(folder, parser, name="tiny-nli", kind="nli", alpha=0.5)
     assert asking[1].post("/models/reload").status_code == 200
