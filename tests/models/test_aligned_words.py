@@ -1,7 +1,7 @@
 """The words that a sentence vector carries, and the head that aligns them, against loops."""
 
 import math
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -105,7 +105,7 @@ def test_a_sentence_carries_its_first_words_and_zeros_where_it_has_none() -> Non
 @pytest.mark.parametrize("states", [False, True])
 def test_the_words_follow_the_sentence_vector_of_the_paper(states: bool) -> None:
     torch.manual_seed(3)
-    sizes = {"dim": 12, "hidden": 7, "cls": True, "max_tokens": 32}
+    sizes: dict[str, Any] = {"dim": 12, "hidden": 7, "cls": True, "max_tokens": 32}
     model = MSSAN(**sizes, first_words=SIZE, first_states=states).eval()
     plain = MSSAN(**sizes).eval()
     plain.load_state_dict(
