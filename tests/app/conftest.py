@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any, cast
 
@@ -121,12 +121,9 @@ def process(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "max-batch-inputs": "64",
         "max-queue": "64",
     }
-    process = Process(tmp_path_factory.mktemp("process") / "log", flags, HOLDING)
-    try:
+    with closing(Process(tmp_path_factory.mktemp("process") / "log", flags, HOLDING)) as process:
         process.ready()
         yield process
-    finally:
-        process.close()
 
 
 MAX_CONNECTIONS = 60
@@ -160,12 +157,9 @@ def service(
         "log-level": "debug",
     }
     env = {**HOLDING, "TMPDIR": str(temporary)}
-    process = Process(tmp_path_factory.mktemp("abused") / "log", flags, env)
-    try:
+    with closing(Process(tmp_path_factory.mktemp("abused") / "log", flags, env)) as process:
         process.ready()
         yield process
-    finally:
-        process.close()
 
 
 @pytest.fixture
