@@ -61,7 +61,6 @@ STATUS: Mapping[type[RequestError], int] = {
 
 CODES: Mapping[str, int] = {
     "cors_refused": 400,
-    "invalid_body": 400,  # tensors behind the JSON that cannot be read
     "invalid_http": 400,
     "unauthorized": 401,
     "api_key_not_set": 403,

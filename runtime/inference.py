@@ -98,7 +98,8 @@ class Inference:
         self, source: Inputs, others: Inputs, *, truncate: bool = False, mean: bool = False
     ) -> Request[Result[Doubles]]:
         """Cosines (N,) of one text with each of the others; `mean` as in `embed`."""
-        both = Inputs([*source.items, *others.items], [*source.paths, *others.paths])
+        items, paths = [*source.items, *others.items], [*source.paths, *others.paths]
+        both = replace(others, items=items, paths=paths)
         rows = others.count_rows(self.max_rows)
         both.check_texts()
 
@@ -155,7 +156,7 @@ class Inference:
         limit = max_tokens(self.model, options) if truncate else None
         parsed = yield from self.read(inputs, truncate=truncate, tree=True, max_tokens=limit)
         for text, path in zip(parsed.parses, inputs.paths, strict=True):
-            check_length(self.model, text, path, options)
+            check_length(self.model, text, path, options, inputs.remedy)
         found = yield from explain(self.model, parsed.parses, options)
         vectors = np.concatenate([one.embedding for one in found.sentences])
         if self.answered is not None:
@@ -238,7 +239,9 @@ class Inference:
         ]
         if model.vocab.limit:
             parses = list(map(model.fit, parses))
-        inputs.check_parses(parses, card, model.vocab.limit, truncate=truncate)
+        if not truncate:
+            inputs.check_not_cut(parses, card, model.vocab.limit, self.parser.tokenizer)
+        inputs.check_hold_tokens(parses)
         sentences: list[Sentence] = []
         for begin in range(0, len(parses), ROWS_AT_ONCE):
             if begin:

@@ -88,7 +88,8 @@ class ZeroShot:
         self, inputs: Inputs, labels: Labels, sentences: Inputs, truncate: bool, trust: bool
     ) -> Steps[Result[Doubles]]:
         count = len(inputs)
-        both = Inputs([*inputs.items, *sentences.items], [*inputs.paths, *sentences.paths])
+        items, paths = [*inputs.items, *sentences.items], [*inputs.paths, *sentences.paths]
+        both = replace(inputs, items=items, paths=paths)
         tree = any(inference.card.tree for inference in self.inferences)
         scores, none = np.zeros((count, len(sentences))), 0.0
         read: list[tuple[Parsed, Floats]] = []

@@ -259,8 +259,25 @@ MESSAGES = r"""
 INFER | inputs: the model reads text, not 'words'; name a tensor text | {"inputs": [UNKNOWN]}
 """
 """Route, message and body."""
+TOO_LONG = """
+/embed | inputs[1] has 17 tokens | tiny-flat | set truncate to true | {"inputs": ["a", "LONG"]}
+/embed | inputs has more than 160 tokens | tiny-flat | set truncate to true | {"inputs": "HUGE"}
+/embed | inputs has more than 500 characters without white space | tiny-flat | set truncate to true | {"inputs":"WIDE"}
+/nli | premise has 17 tokens | tiny-nli | set truncate to true | {"premise": "LONG", "hypothesis": "a"}
+/explain | inputs has 17 tokens | tiny-sst2 | set truncate to true | {"inputs": "LONG"}
+/similarity | inputs.sentences[0] has 17 tokens | tiny-flat | set parameters.truncate to true | {"inputs": LONGER}
+/rerank | query has 17 tokens | tiny-flat | set truncate to true | {"query": "LONG", "texts": ["a"]}
+/v2/embed | texts[0] has 17 tokens | tiny-flat | set truncate to END | {MODEL, "texts": ["LONG"], "truncate": "NONE"}
+INFER | inputs.text[0] has 17 tokens | tiny-flat | set parameters.truncate to true | {"inputs": [LONGEST]}
+"""
+"""Route, the text and its length, model, remedy and body."""
 SHORT = {
+    "LONGER": '{"source_sentence": "a", "sentences": ["LONG"]}',
+    "LONGEST": '{NAMED "shape": [1], "data": ["LONG"]}',
+    "MODEL": '"model": "tiny-flat"',
     "LONG": "kids " * 17,  # than the models read
+    "HUGE": "kids " * 161,
+    "WIDE": "a" * 501,
     "MANY": json.dumps(["a"] * 65),
     "FOREST": json.dumps([{"text": "a"}] * 10_001),
     "DEEP": json.dumps([1] * 33),
@@ -302,3 +319,13 @@ async def test_the_field_is_named(client: httpx.AsyncClient, case: str) -> None:
 async def test_the_message_says_what_to_do(client: httpx.AsyncClient, case: str) -> None:
     route, message, body = case.split(" | ")
     assert error_of(await refused(client, route, body))["message"] == message
+
+
+@pytest.mark.parametrize("case", TOO_LONG.strip().splitlines())
+async def test_a_text_that_is_too_long_is_counted(client: httpx.AsyncClient, case: str) -> None:
+    route, text, model, remedy, body = case.split(" | ")
+    limits = "(16 tokens, and 500 characters without white space)"
+    said = check(await refused(client, route, body), 422, "input_too_long", text.split()[0])[
+        "message"
+    ]
+    assert said == f"{text} and is longer than {model} reads {limits}: shorten it, or {remedy}"

@@ -244,13 +244,13 @@ def test_a_masked_word_of_pieces_is_unknown() -> None:
 def test_a_long_sentence_has_no_curves(running: Running) -> None:
     model = running.service._registry.models["tiny-sst2"]
     long = build(["dog"] * 25, np.zeros(25, np.int64), ["dep"] * 25, [True] * 25)
-    check_length(model, long, "inputs", ExplainOptions(evidence=True))
-    check_length(model, long, "inputs", ExplainOptions(gradients=True))
+    check_length(model, long, "inputs", ExplainOptions(evidence=True), "cut it")
+    check_length(model, long, "inputs", ExplainOptions(gradients=True), "cut it")
     longer = build(["dog"] * 49, np.zeros(49, np.int64), ["dep"] * 49, [True] * 49)
     with pytest.raises(BadInput, match=r"has 49 tokens: .* explained up to 48 with gradients"):
-        check_length(model, longer, "inputs", ExplainOptions(gradients=True))
+        check_length(model, longer, "inputs", ExplainOptions(gradients=True), "cut it")
     with pytest.raises(BadInput, match=r"has 25 tokens: .* explained up to 24 with curves") as e:
-        check_length(model, long, "inputs", ExplainOptions(curves=True))
+        check_length(model, long, "inputs", ExplainOptions(curves=True), "cut it")
     assert (e.value.param, e.value.code) == ("inputs", "input_too_long")
 
 

@@ -68,10 +68,12 @@ class Rank(BaseModel):
 async def similarity(body: SimilarityRequest, request: InferenceRequest) -> Response:
     """The cosine of the source sentence with each sentence."""
     model = request.bind("embed", body.model)
+    sentences = Inputs.from_texts(body.inputs.sentences, "inputs.sentences")
+    sentences.remedy = "set parameters.truncate to true"
     result = await request.run(
         model.similarity(
             Inputs([body.inputs.source_sentence], ["inputs.source_sentence"]),
-            Inputs.from_texts(body.inputs.sentences, "inputs.sentences"),
+            sentences,
             truncate=request.truncates(body.parameters.truncate if body.parameters else None),
         ),
     )
