@@ -94,8 +94,12 @@ class Inputs:
         for item, parse, path in zip(self.items, parses, self.paths, strict=True):
             if parse.cut:
                 pieces = f"{max_pieces} word pieces, " if max_pieces else ""
+                length = (
+                    _length(item, card.max_tokens, tokenizer)
+                    or f"more than {max_pieces} word pieces"
+                )
                 raise BadInput(
-                    f"{path} has {_length(item, card.max_tokens, tokenizer)} and is longer than {card.name} reads "
+                    f"{path} has {length} and is longer than {card.name} reads "
                     f"({card.max_tokens} tokens, {pieces}and {MAX_CHUNK} characters without white space): "
                     f"shorten it, or {self.remedy}",
                     param=path,
@@ -104,8 +108,8 @@ class Inputs:
 
 
 def _length(item: Item, limit: int, tokenizer: TextTokenizer) -> str:
-    """How long an input is of which a model reads `limit` tokens, in words."""
+    """How long an input is of which a model reads `limit` tokens; "" where these are too many word pieces."""
     read = tokenizer.tokenize(item, COUNTED * limit) if isinstance(item, str) else item
-    if read.cut and len(read) <= limit:
-        return f"more than {MAX_CHUNK} characters without white space"
-    return f"{'more than ' if read.cut else ''}{len(read)} tokens"
+    if len(read) > limit:
+        return f"{'more than ' if read.cut else ''}{len(read)} tokens"
+    return f"more than {MAX_CHUNK} characters without white space" if read.cut else ""
