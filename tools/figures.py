@@ -44,7 +44,7 @@ SENTENCES = 1000
 OPINIONS = ("amazing", "happy", "recommend", "poor", "terrible", "worst")
 REVIEWS = 1000
 LAMAS = ("lama", "lama-ctx")
-CLASSES = {"r8": ("ship", "money-fx"), "yelp": ("1", "5")}
+CLASSES = {"r8": ("shipping", "foreign exchange"), "yelp": ("1", "5")}
 """Classes in LAMA's Table 4 by task; SEEN is how many texts hold a word of the TOP ones."""
 SEEN, TOP = 4, 20
 MAX_TOKENS = 128
