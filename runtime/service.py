@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from heedful.runtime.bundles.card import Card
 from heedful.runtime.bundles.loader import BundleLoader, Loaded, Reloaded
 from heedful.runtime.bundles.self_test import SelfTest, self_test
 from heedful.runtime.device import Device, resolve
@@ -77,7 +76,8 @@ class Service:
         self._out_of_distribution = OutOfDistributionCounter(observer)
         self._loader = BundleLoader(options.models, device, graph_threads)
         self._loaded = loaded
-        self._registry = ModelRegistry({})
+        self.registry = ModelRegistry({})
+        """The models that serve now."""
         self._parser: Parser
         self._loading = asyncio.Lock()  # held while models are loaded
         self.refused: tuple[str, ...] = ()
@@ -89,40 +89,20 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
-    def cards(self) -> Mapping[str, Card]:
-        """Cards of the loaded models by name, in order of their names."""
-        return self._registry.cards
-
-    @property
-    def defaults(self) -> Mapping[Task, str]:
-        """The model that does each task when a request names none."""
-        return self._registry.defaults
-
-    @property
-    def provider(self) -> str:
-        """The execution provider in use, as the session reports it; "" before the start."""
-        return self._registry.provider
-
-    @property
     def parser(self) -> Mapping[str, str] | None:
         """Name and fingerprint of the parser; None where no model needs one."""
         parser = self._parser
         return {"name": parser.name, "fingerprint": parser.fingerprint} if parser.trees else None
 
     @property
-    def version(self) -> str:
-        """A hash of the loaded models' names and versions."""
-        return self._registry.version
-
-    @property
     def precisions(self) -> Mapping[str, str]:
         """Each loaded model's matrix products by name: "int8" or "float32"."""
-        return {name: model.precision for name, model in self._registry.models.items()}
+        return {name: model.precision for name, model in self.registry.models.items()}
 
     @property
     def deviations(self) -> Mapping[str, float | None]:
         """How far each model's golden vectors have moved, at the last look; None without any."""
-        return {name: model.deviation for name, model in self._registry.models.items()}
+        return {name: model.deviation for name, model in self.registry.models.items()}
 
     def bind(self, task: Task, model: str | None = None, *, bulk: bool = False) -> Inference:
         """Resolve a request's task and model, once. A bulk request may wait while others do not.
@@ -134,7 +114,7 @@ class Service:
                 f"the service is {self._state}: it takes no requests",
                 code="not_ready" if self._state == "starting" else None,
             )
-        chosen = self._registry.choose(task, model)
+        chosen = self.registry.choose(task, model)
         max_rows = self.options.max_batch_inputs
         return Inference(
             chosen, self._parser, max_rows, bulk, self._cache, self._out_of_distribution.answered
@@ -142,7 +122,7 @@ class Service:
 
     def zero_shot(self, first: Inference, *, named: bool) -> ZeroShot:
         """Zero-shot classification by a bound model, and by the default NLI model unless `named` asks for one alone."""
-        both = not named and first.card.kind == "embedding" and "nli" in self.defaults
+        both = not named and first.card.kind == "embedding" and "nli" in self.registry.defaults
         return ZeroShot([first, self.bind("nli", bulk=first.bulk)] if both else [first])
 
     async def answer(self, request: Request[T]) -> T:
@@ -161,7 +141,7 @@ class Service:
                 if loaded is None:
                     loaded = await asyncio.to_thread(self._loader.load, self.options.parser)
                 self._loaded = None  # a reload may replace it
-                self._registry, self._parser = loaded.registry, loaded.parser
+                self.registry, self._parser = loaded.registry, loaded.parser
                 await asyncio.to_thread(trim_heap)
             except BaseException:
                 await self.stop(timeout=0)
@@ -179,8 +159,8 @@ class Service:
         async with self._loading:
             if self._state != "started":
                 raise Unavailable(f"the service is {self._state}: it loads no models")
-            self._registry, done = await asyncio.to_thread(
-                self._loader.reload, self._registry, self._parser
+            self.registry, done = await asyncio.to_thread(
+                self._loader.reload, self.registry, self._parser
             )
             self.refused = done.refused
             self._tested = None  # it was of the models before
@@ -195,7 +175,7 @@ class Service:
         async with self._testing:
             now = time.monotonic()
             if self._tested is None or now - self._tested[0] > SELF_TEST_INTERVAL:
-                models = list(self._registry.models.values())
+                models = list(self.registry.models.values())
                 result = await self.answer(Request(self_test(models, self._parser), rows=1))
                 for model in models:
                     model.deviation = result.deviations[model.card.name]
@@ -247,7 +227,7 @@ class Service:
         """By model, how often in a row its session has failed, of those that fail."""
         if not (failures := self._engine.health.failures):
             return {}
-        models = self._registry.models.items()
+        models = self.registry.models.items()
         return {name: failures[m.encoder] for name, m in models if m.encoder in failures}
 
     async def _trim(self) -> None:

@@ -79,10 +79,8 @@ class ZeroShot:
         The labels' add up to 1, unless several may fit or there is only one. The first model's are the card, counts
         and trust of the result. Raises BadInput and TooManyInputs at once.
         """
-        rows = inputs.count_rows(self.inferences[0].max_rows)
-        inputs.check_texts()
         steps = self._classify(inputs, labels, labels.sentences(), truncate, trust)
-        return Request(steps, rows, self.inferences[0].bulk)
+        return self.inferences[0].checked(inputs, steps)
 
     def _classify(
         self, inputs: Inputs, labels: Labels, sentences: Inputs, truncate: bool, trust: bool

@@ -156,7 +156,7 @@ def test_models_that_were_loaded_before_serve_until_a_reload(models: Path, tmp_p
         shutil.rmtree(folder / "tiny-nli")
         await service.start()  # from what was loaded
         assert (await embed(service, ["dog"])).value.shape == (1, DIMENSION)
-        assert "tiny-nli" in service.cards
+        assert "tiny-nli" in service.registry.cards
         done = await service.reload()
         assert done.removed == ("tiny-nli",)
         await service.stop(timeout=5)

@@ -124,7 +124,7 @@ async def live() -> Response:
 async def ready(request: Request) -> Response:
     """As /ready."""
     ready_service(request)
-    if reason := state_of(request.app).peer_status():
+    if reason := state_of(request.app).slot.table.status():
         raise Unavailable(reason, code="not_ready")
     return responses.json({"ready": True})
 
@@ -178,7 +178,7 @@ async def infer(body: InferRequest, request: InferenceRequest) -> Response:
 async def _run(
     model: Inference, kind: Signature, body: InferRequest, request: InferenceRequest
 ) -> Result[npt.NDArray[Any]]:
-    inputs = read_inputs(body.inputs, kind, request.service_state.settings.max_batch_inputs)
+    inputs = read_inputs(body.inputs, kind)
     parameters = body.parameters or InferParameters()
     mean = parameters.long == "mean"
     truncate = request.truncates(parameters.truncate)

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
-from heedful.app.http.body import check_length
 from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, NOT_EMPTY, StrictModel, refused
 from heedful.app.schemas.request_bodies import Long, Truncate, not_both
 from heedful.runtime.bundles.card import Card
@@ -122,8 +121,8 @@ def metadata(card: Card) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return inputs, outputs
 
 
-def read_inputs(tensors: list[Tensor], kind: Signature, max_inputs: int) -> Inputs:
-    """The texts of the tensors, which must be those that the model reads. Raises BadInput, TooManyInputs."""
+def read_inputs(tensors: list[Tensor], kind: Signature) -> Inputs:
+    """The texts of the tensors, which must be those that the model reads. Raises BadInput."""
     columns: list[list[str]] = []
     for name in kind.inputs:
         at = next((i for i, tensor in enumerate(tensors) if tensor.name == name), None)
@@ -144,7 +143,6 @@ def read_inputs(tensors: list[Tensor], kind: Signature, max_inputs: int) -> Inpu
             raise BadInput(f"{path}: the model reads {names}, each once; leave it out", param=path)
     if len({len(column) for column in columns}) > 1:
         raise BadInput("inputs: the two tensors differ in length", param="inputs")
-    check_length(columns[0], max_inputs, "inputs")
     paths = [f"inputs.{name}[{row}]" for row in range(len(columns[0])) for name in kind.inputs]
     texts = list(itertools.chain.from_iterable(zip(*columns, strict=True)))
     return Inputs(texts, paths, "inputs", len(columns), "set parameters.truncate to true")
