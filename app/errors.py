@@ -14,6 +14,7 @@ import orjson
 from heedful.runtime.errors import (
     BadInput,
     InferenceFailed,
+    OutOfMemory,
     Overloaded,
     RequestError,
     TimedOut,
@@ -55,6 +56,7 @@ STATUS: Mapping[type[RequestError], int] = {
     Overloaded: 429,
     Internal: 500,
     InferenceFailed: 500,
+    OutOfMemory: 503,
     Unavailable: 503,
     TimedOut: 504,
 }

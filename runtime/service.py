@@ -11,7 +11,8 @@ from typing import Literal, TypeVar
 
 from heedful.runtime.bundles.loader import BundleLoader, Loaded, Reloaded
 from heedful.runtime.bundles.self_test import SelfTest, self_test
-from heedful.runtime.device import Device, resolve
+from heedful.runtime.cores import usable_cores
+from heedful.runtime.device import Device, limit_memory, resolve
 from heedful.runtime.engine.cache import VectorCache
 from heedful.runtime.engine.engine import STUCK_SECONDS, Engine
 from heedful.runtime.engine.health import FAILURES
@@ -39,13 +40,15 @@ TRIM_INTERVAL = 2.0
 class Options:
     """`max_queue` bounds the inputs in flight of all requests, `max_batch_inputs` those of one.
 
-    Batches run on the event loop, or in `threads` where that is given; on a GPU in one. Up to `cache_items` vectors
-    are cached, within `runtime.engine.cache.BYTES`; 0 turns the cache off.
+    Batches run on the event loop, or in `threads` where that is given; on a GPU in one, and `processes` share its
+    memory, by default one a core. Up to `cache_items` vectors are cached, within `runtime.engine.cache.BYTES`; 0 turns
+    the cache off.
     """
 
     models: Path
     parser: str | None = None  # a spaCy pipeline; None is the folder `parser` under `models`
     device: Device = "auto"
+    processes: int | None = None
     threads: int | None = None
     max_queue: int = 8192
     max_batch_inputs: int = 2048
@@ -68,6 +71,8 @@ class Service:
         self.options = options
         device = resolve(options.device)
         on_cuda = device == "cuda"
+        if on_cuda:
+            limit_memory(options.processes or usable_cores())
         # A GPU runs one large batch at a time; on a CPU several small ones do more than one that is split.
         batch_threads = 1 if on_cuda else options.threads or 0
         graph_threads = (options.threads or 1) if on_cuda else 1
