@@ -205,11 +205,6 @@ def test_a_queue_smaller_than_a_request_is_refused(models: Path) -> None:
         Service(Options(models, max_queue=10, max_batch_inputs=11))
 
 
-def test_a_missing_parser_stops_the_start(models: Path) -> None:
-    error = refused(Options(models, parser="no_such_pipeline"))
-    assert "no_such_pipeline" in str(error)
-
-
 def test_more_inputs_than_a_request_may_hold(running: Running) -> None:
     most = running.service.options.max_batch_inputs
     assert running.ask(embed(running.service, ["dog"] * most)).value.shape == (most, DIMENSION)
