@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from heedful.cli.errors import NO_STORAGE, USER_ERRORS, describe, missing_extra
+from heedful.cli.streams import fill_closed
 
 GROUPS = {
     "Use": {
@@ -87,6 +88,7 @@ for _name in COMMANDS:
 
 def main() -> None:
     """The console script. An error meant for the user is printed without a traceback; exit status 1."""
+    fill_closed()
     try:
         app()
     except USER_ERRORS as error:

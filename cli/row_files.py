@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import orjson
 
 from heedful.cli.errors import CommandError
+from heedful.cli.streams import standard_output
 from heedful.cli.texts import GZIPPED, Format, Texts
 from heedful.cli.vectors import STDOUT
 from heedful.files.atomic import write_file
@@ -35,8 +35,9 @@ def write_rows(
     hold, and where the file cannot be written.
     """
     if out == STDOUT:
-        _write_lines(sys.stdout.buffer, format, chunks)
-        sys.stdout.buffer.flush()
+        output = standard_output()
+        _write_lines(output, format, chunks)
+        output.flush()
         return
     plain = Path(out.name.removesuffix(GZIPPED))
 

@@ -3,16 +3,16 @@
 import gzip
 import os
 import stat
-import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from io import BufferedReader, TextIOWrapper
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast, get_args
 
 from heedful.cli.errors import CommandError
+from heedful.cli.streams import standard_input
 from heedful.files.rows import SEPARATORS, Rows, similar
 from heedful.files.tabs import Line
 from heedful.text.invisible import is_blank
@@ -247,7 +247,7 @@ def open_texts(source: str) -> AbstractContextManager[BinaryIO]:
     Raises CommandError.
     """
     if source == "-":
-        stdin = cast(BufferedReader, sys.stdin.buffer)
+        stdin = standard_input()
         zipped = stdin.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC)
         return nullcontext(cast(BinaryIO, gzip.open(stdin)) if zipped else stdin)
     try:

@@ -9,7 +9,6 @@ holds JSON lines, which are converted at the end.
 import hashlib
 import json
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BytesIO
@@ -21,6 +20,7 @@ import numpy.lib.format as npy
 import orjson
 
 from heedful.cli.errors import CommandError
+from heedful.cli.streams import standard_output
 from heedful.cli.texts import Row
 from heedful.cli.vector_formats import Vectors, json_lines, to_gzip, to_parquet
 from heedful.files.atomic import remove_parts, write_file
@@ -209,17 +209,19 @@ class StandardOutput:
     resumed: None = None
 
     def __init__(self) -> None:
+        """Raises CommandError where it is closed."""
         self.rows = 0
+        self._file = standard_output()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.stdout.buffer.flush()
+        self._file.flush()
 
     def append(self, chunk: Sequence[Row], vectors: Vectors) -> None:
         """Write the vectors (N, D) of a chunk, but those of NaN."""
-        sys.stdout.buffer.write(json_lines(self.rows, [row.id for row in chunk], vectors))
+        self._file.write(json_lines(self.rows, [row.id for row in chunk], vectors))
         self.rows += len(chunk)
 
     def finish(self, *, ids: bool = False, integer_ids: Any = None) -> None:

@@ -127,6 +127,11 @@ def parse(body: bytes) -> Any:
         if b"\\u" in body:  # it may hold lone surrogates
             with contextlib.suppress(ValueError, RecursionError):
                 return json.loads(body.decode(), parse_constant=_refuse, parse_float=_finite)
+        try:
+            body.decode()
+        except UnicodeDecodeError as wrong:
+            at = f"byte 0x{body[wrong.start]:02x} at {wrong.start}"
+            raise MalformedBody(f"the body is not UTF-8 ({at}): encode it so") from None
         raise MalformedBody(f"the body is not JSON: {error}") from None
 
 

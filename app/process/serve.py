@@ -33,9 +33,6 @@ def serve(settings: Settings) -> None:
 
     When the service cannot recover, exits with status 1 so that the process manager restarts it.
     """
-    while (null := os.open(os.devnull, os.O_RDWR)) < 3:  # or a socket would become stderr
-        pass
-    os.close(null)
     check_tls(settings)
     # Not shared: it fails where another service listens, with which the others would share the port.
     listener = listening.listen(settings.host, settings.port)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 import zlib
 from pathlib import Path
@@ -249,6 +250,31 @@ async def test_generated_clients_stay_below_a_proxys_path(client: httpx.AsyncCli
         ("https://a.org/nlp/openapi.json", "/nlp"),
     ):
         assert urljoin(at, server["url"]).rstrip("/") == f"https://a.org{root}"
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs/", "//docs"])
+async def test_the_documentation_is_whole_below_a_proxys_path(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    """The proxy takes its own path away."""
+    page = (await client.get(f"http://heedful{path}")).text
+    links = re.findall(r"(?:href|src)=\"(?!data:)([^\"]+)|url: '([^']+)'", page)
+    assert len(links) == 3
+    for link in ("".join(link) for link in links):
+        found = urljoin(f"https://a.org/nlp{path}", link)
+        assert found.startswith("https://a.org/nlp/")
+        answer = await client.get(found.replace("https://a.org/nlp", "http://heedful"))
+        assert answer.status_code == 200, found
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "cp1252"])
+async def test_a_body_of_another_encoding_is_named(
+    client: httpx.AsyncClient, encoding: str
+) -> None:
+    body = json.dumps({"inputs": "café"}, ensure_ascii=False).encode(encoding)
+    answer = await client.post("/embed", content=body, headers=JSON)
+    check(answer, 400, "invalid_json")
+    assert "the body is not UTF-8 (byte 0x" in answer.json()["error"]["message"]
 
 
 async def test_probes_that_succeed_are_no_requests_of_interest(

@@ -184,6 +184,35 @@ def test_all_addresses_of_ipv6_are_those_of_ipv4_too() -> None:
         client.connect(("127.0.0.1", listener.getsockname()[1]))
 
 
+def test_descriptors_that_are_closed_at_the_start_are_no_sockets(models: Path) -> None:
+    """Else what ONNX Runtime writes to 2 would go into a connection or the shared counters."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    flags = [f"--models={models}", "--processes=2", "--threads=1", f"--port={port}"]
+    shell = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
+    with subprocess.Popen(
+        [*shell, sys.executable, "-m", "heedful", "serve", *flags], cwd=ROOT
+    ) as popen:
+        wait_for(lambda: answers(port, popen), "an answer")
+        children = Path(f"/proc/{popen.pid}/task/{popen.pid}/children").read_text().split()
+        held = [
+            str(Path(f"/proc/{pid}/fd/{number}").readlink())
+            for pid in (popen.pid, *children)
+            for number in range(3)
+        ]
+        popen.send_signal(signal.SIGTERM)
+        assert popen.wait(PATIENCE) == 0
+    assert held == [os.devnull] * 9
+
+
+def answers(port: int, popen: subprocess.Popen[bytes]) -> bool | None:
+    """Whether the service is ready."""
+    assert popen.poll() is None
+    with contextlib.suppress(httpx.TransportError):
+        return httpx.get(f"http://127.0.0.1:{port}/ready", timeout=PATIENCE).is_success or None
+    return None
+
+
 def test_a_log_that_nobody_reads_stops_nothing(models: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -191,14 +220,8 @@ def test_a_log_that_nobody_reads_stops_nothing(models: Path) -> None:
     flags += ["--log-level=debug", "--shutdown-timeout=1"]  # probes have lines then
     command = [sys.executable, "-m", "heedful", "serve", *flags]
     with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT) as popen:
+        wait_for(lambda: answers(port, popen), "an answer")
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as client:
-
-            def up() -> bool | None:
-                with contextlib.suppress(httpx.TransportError):
-                    return client.get("/ready").is_success or None
-                return None
-
-            wait_for(up, "an answer")
             for _ in range(1500):  # some 200 kB of lines; a pipe holds 64
                 assert client.get("/health").status_code == 200
         popen.send_signal(signal.SIGTERM)

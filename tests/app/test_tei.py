@@ -141,8 +141,9 @@ async def test_documents_on_teis_route_are_answered_as_jina_does(
 ) -> None:
     body = {"query": "kids", "documents": ["dog", {"text": "kids"}], "top_n": 1}
     expected = await post(client, "/v1/rerank", **body)
-    found = await post(client, path, **body)
-    assert {**found, "id": ""} == {**expected, "id": ""}
+    for unset in ({}, {"texts": None}):
+        found = await post(client, path, **body, **unset)
+        assert {**found, "id": ""} == {**expected, "id": ""}
     both = await client.post(path, json={**body, "texts": ["kids"]})
     assert [rank["index"] for rank in both.json()] == [0]
     assert both.headers["X-Ignored-Fields"] == "documents, top_n"

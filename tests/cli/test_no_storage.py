@@ -37,3 +37,29 @@ def test_a_folder_that_cannot_be_made_is_one_line(
             SystemExit, match=r"heedful: (\[Errno \d+\]|cannot write) .*(texts\.txt|xxx)"
         ):
             main.main()
+
+
+@pytest.mark.parametrize(
+    ("closed", "arguments", "said"),
+    [
+        ("stdin", "embed - --model tiny-flat --out v.npy", "input is closed: name a file"),
+        ("stdin", "predict - --model tiny-sst2 --out p.csv", "input is closed: name a file"),
+        ("stdout", "embed t.txt --model tiny-flat --out -", "output is closed: set --out"),
+        ("stdout", "predict t.txt --model tiny-sst2 --out -", "output is closed: set --out"),
+    ],
+)
+def test_a_stream_that_is_closed_is_one_line(
+    models: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    closed: str,
+    arguments: str,
+    said: str,
+) -> None:
+    (tmp_path / "t.txt").write_text("A dog barks.\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["heedful", *arguments.split(), "--models", str(models)])
+    monkeypatch.setattr(sys, closed, None)  # as Python starts with its descriptor closed
+    with pytest.raises(SystemExit, match=said):
+        main.main()
+    assert [file.name for file in tmp_path.iterdir()] == ["t.txt"]

@@ -160,7 +160,8 @@ class Reranked(BaseModel):
 def _shape(value: object) -> str | None:
     if not isinstance(value, dict):
         return None
-    return "<documents>" if "documents" in value and "texts" not in value else "<texts>"
+    given = "documents" if "documents" in value and value.get("texts") is None else "texts"
+    return f"<{given}>"  # clients send null for what they do not set
 
 
 AnyRerankRequest = Annotated[
