@@ -12,6 +12,7 @@ from heedful.text.arrays import Floats
 from heedful.training import tasks
 from heedful.training.tasks import sst
 
+tasks.add("tools.tasks")
 TASKS = ("trec", "cr", "subj", "sst2", "sst5", "news", "r8", "yelp")
 SIZES = ("8", "16", "64", "1000 rows")
 """Rows a class; the last is rows in all."""

@@ -19,6 +19,7 @@ from heedful.text.arrays import Doubles
 from heedful.training import tasks
 from heedful.training.data_folder import data_folder
 
+tasks.add("tools.tasks")
 Texts = tuple[list[str], list[str]]
 """Texts, and the label of each."""
 

@@ -23,7 +23,6 @@ GROUPS = {
         "distill": "Train a small encoder to give a large one's vectors.",
         "import": "A sentence encoder of transformers to a bundle.",
         "tune": "Train an embedding on your pairs of texts, and write its bundle.",
-        "label": "Store the teacher's vectors that an embedding learns from.",
         "export": "A finished run to a bundle, measured.",
     },
     "Share": {

@@ -3,14 +3,12 @@
 Equation numbers are the paper's. docs/models.md decides where it is silent or contradicts itself.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
 
 from heedful.models.aligned_words import WORDS, FirstWords
-from heedful.models.concatenated import Concatenated
 from heedful.models.gates import FusionGate
 from heedful.models.masks import (
     direction,
@@ -20,7 +18,6 @@ from heedful.models.masks import (
     word_distance,
 )
 from heedful.models.pooling import AttentivePooling, SharedScore, max_pooling, max_share
-from heedful.models.relative import DotProduct, Shaw, TransformerXL
 from heedful.models.sentence import Encoder, Explanation
 
 KINDS = 3
@@ -32,8 +29,6 @@ HALVES: dict[bool | str, tuple[str, str]] = {
     "backward": ("backward", "backward"),
 }
 """Directions of the two halves of the heads, by the setting `direction`."""
-RELATIVE = {"shaw": Shaw, "transformer-xl": TransformerXL}
-"""The relative positions that may replace the distance masks (Table 4)."""
 
 
 def given(name: str, value: Tensor | None) -> Tensor:
@@ -43,13 +38,29 @@ def given(name: str, value: Tensor | None) -> Tensor:
     return value
 
 
+class DotProduct(nn.Module):
+    """Plain dot-product attention, without positions."""
+
+    def scores(self, q: Tensor, k: Tensor) -> Tensor:
+        """q, k (B, H, L, d) -> (B, H, L, L): [q, k], not yet scaled."""
+        return q @ k.transpose(-1, -2)
+
+    def mix(self, weights: Tensor, v: Tensor) -> Tensor:
+        """weights (B, H, L, L), v (B, H, L, d) -> (B, H, L, d)."""
+        return weights @ v
+
+
+Positions = Callable[[tuple[int, int], int], DotProduct]
+"""Makes the part that scores keys and mixes values, for so many heads of each half and their size."""
+
+
 class MultiMaskAttention(nn.Module):
     """Multi-mask based multi-head attention, eq. (1)-(6).
 
     The first half of the heads looks backwards in the sentence (forward mask), the second half
     forwards (backward mask); heads i and i + H/2 share the kind of distance. Switching a prior off
     keeps its heads, without that mask. `direction` may also name one
-    direction for all heads; `relative` gives every head relative positions.
+    direction for all heads; `positions` replaces the plain dot product.
     """
 
     def __init__(
@@ -60,7 +71,7 @@ class MultiMaskAttention(nn.Module):
         direction: bool | str,
         word: bool,
         dependency: bool,
-        relative: str | None,
+        positions: Positions | None,
         max_tokens: int,
     ) -> None:
         super().__init__()
@@ -71,14 +82,10 @@ class MultiMaskAttention(nn.Module):
             )
         if direction not in HALVES:
             raise ValueError(f"direction {direction!r}: known are true, false, forward, backward")
-        if relative is not None and relative not in RELATIVE:
-            raise ValueError(f"relative {relative!r}: known are {', '.join(RELATIVE)}")
         self.num_heads, self.size = num_heads, dim // num_heads
         self.halves, self.word, self.dependency = HALVES[direction], word, dependency
         self.rounds = doubling_rounds(max_tokens)
-        self.positions = (
-            RELATIVE[relative]((2, num_heads // 2), self.size) if relative else DotProduct()
-        )
+        self.positions = positions((2, num_heads // 2), self.size) if positions else DotProduct()
         self.query = nn.Linear(dim, dim, bias=False)
         self.key = nn.Linear(dim, dim, bias=False)
         self.value = nn.Linear(dim, dim, bias=False)
@@ -182,14 +189,13 @@ class FeedForward(nn.Sequential):
 class MSSAN(Encoder):
     """The encoder: attention, fusion gate, FFN, then attentive and max pooling (Figure 1).
 
-    `direction`, `word` and `dependency` switch the masks (Table 2). `relative` adds the positions of
-    "shaw" or of "transformer-xl"; in Table 4 they replace both distance masks. The paper names only
-    their source: models.relative says what was chosen. With `cls` a transformer's [CLS] vector replaces
-    the max pooling (MS-SAN+BERT). With `first_words` so many features of each of the sentence's first words follow its
-    vector (models.aligned_words; not in the paper): of the word vectors, with `first_states` of these and the states
-    after attention, which tell who does what. With `skip` a weighted mean of the word vectors themselves follows the
-    pooled states, so that what a text names is not washed out by attention; a word's weight is learned and depends
-    on the word alone (not in the paper).
+    `direction`, `word` and `dependency` switch the masks (Table 2). `positions` makes how keys are scored: relative
+    positions replace both distance masks in Table 4 (`tools.encoders.relative`). With `cls` a transformer's [CLS]
+    vector replaces the max pooling (MS-SAN+BERT). With `first_words` so many features of each of the sentence's first
+    words follow its vector (models.aligned_words; not in the paper): of the word vectors, with `first_states` of these
+    and the states after attention, which tell who does what. With `skip` a weighted mean of the word vectors themselves
+    follows the pooled states, so that what a text names is not washed out by attention; a word's weight is learned and
+    depends on the word alone (not in the paper).
 
     `dropout` applies to the word vectors, to the output of attention and to that of the FFN; the paper
     does not say where (its appendix is not public), so this is our choice.
@@ -204,7 +210,7 @@ class MSSAN(Encoder):
         direction: bool | str = True,
         word: bool = True,
         dependency: bool = True,
-        relative: str | None = None,
+        positions: Positions | None = None,
         cls: bool = False,
         first_words: int = 0,
         first_states: bool = False,
@@ -227,7 +233,7 @@ class MSSAN(Encoder):
             direction=direction,
             word=word,
             dependency=dependency,
-            relative=relative,
+            positions=positions,
             max_tokens=max_tokens,
         )
         self.gate = FusionGate(dim)
@@ -310,13 +316,3 @@ class MSSAN(Encoder):
         if self.first_words is None:
             return vector
         return torch.cat([vector, self.first_words(x, mask)], dim=-1)
-
-
-def ms_san_sep(*, direction: bool = True, max_tokens: int = 256, **config: Any) -> Concatenated:
-    """MS-SAN-sep (Table 3): two whole encoders, one with forward masks only, one with backward only.
-
-    Each kind of distance has two heads in each encoder. Without `direction` both encoders look both ways;
-    `config` holds the other keywords of MSSAN.
-    """
-    ways = ("forward", "backward") if direction else (False, False)
-    return Concatenated(*(MSSAN(direction=way, max_tokens=max_tokens, **config) for way in ways))

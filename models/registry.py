@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from heedful.models.aligned_words import AlignedNLIHead
-from heedful.models.baselines import BiLSTMS2T, MultiHeadS2T, word_additive, word_s2t
+from heedful.models.average import Average
 from heedful.models.disan import DiSAN
-from heedful.models.dsa import DSA, CNNSelfAttention
+from heedful.models.dsa import DSA
 from heedful.models.heads import (
     BatchNormClassificationHead,
     BatchNormNLIHead,
@@ -21,8 +21,7 @@ from heedful.models.heads import (
     RelatednessHead,
 )
 from heedful.models.lama import LAMA
-from heedful.models.lama_baselines import SAN, Average, BiGRUMax, CNNMax, Transformer
-from heedful.models.ms_san import MSSAN, ms_san_sep
+from heedful.models.ms_san import MSSAN
 from heedful.models.sentence import Encoder
 
 
@@ -44,12 +43,6 @@ class Entry:
 MS_SAN = "Qi et al. 2020, Multiple Structural Priors Guided Self Attention Network"
 
 
-def _relative(positions: str, *, direction: bool) -> Entry:
-    """MS-SAN with relative positions instead of the distance masks."""
-    make = partial(MSSAN, relative=positions, direction=direction, word=False, dependency=False)
-    return Entry(make, MS_SAN, "quadratic")
-
-
 def _aligned(size: int, *, gated: bool, **config: Any) -> Entry:
     """MS-SAN whose head for entailment also aligns the words of both sentences, `size` features each."""
     return Entry(
@@ -63,7 +56,7 @@ def _aligned(size: int, *, gated: bool, **config: Any) -> Entry:
 DISAN = "Shen et al. 2018, DiSAN: Directional Self-Attention Network"
 
 
-def _disan(make: Callable[..., Encoder], cost: Literal["linear", "quadratic"]) -> Entry:
+def disan(make: Callable[..., Encoder], cost: Literal["linear", "quadratic"]) -> Entry:
     """DiSAN or one of the baselines of its paper, under the paper's heads: ELU, signed p - h.
 
     Dropout keeps 0.75 for NLI, 0.8 for sentiment.
@@ -80,7 +73,7 @@ def _disan(make: Callable[..., Encoder], cost: Literal["linear", "quadratic"]) -
 DSA_PAPER = "Yoon et al. 2018, Dynamic Self-Attention: Computing Attention over Words Dynamically"
 
 
-def _dsa(make: Callable[..., Encoder], nli: Callable[..., nn.Module] = BatchNormNLIHead) -> Entry:
+def dsa(make: Callable[..., Encoder], nli: Callable[..., nn.Module] = BatchNormNLIHead) -> Entry:
     """DSA or the baseline of its paper, under the paper's heads with batch norm."""
     return Entry(make, DSA_PAPER, "linear", nli=nli, classification=BatchNormClassificationHead)
 
@@ -88,7 +81,7 @@ def _dsa(make: Callable[..., Encoder], nli: Callable[..., nn.Module] = BatchNorm
 LAMA_PAPER = "Mehta et al. 2019, Low Rank Factorization for Compact Multi-Head Self-Attention"
 
 
-def _lama(
+def lama(
     make: Callable[..., Encoder],
     paper: str = LAMA_PAPER,
     cost: Literal["linear", "quadratic"] = "linear",
@@ -103,32 +96,16 @@ ENCODERS: dict[str, Entry] = {
     "ms-san-bert": Entry(partial(MSSAN, cls=True), MS_SAN, "quadratic"),  # over a transformer
     "ms-san-words": _aligned(160, gated=True, first_states=True),
     "ms-san-bert-words": _aligned(320, gated=False, cls=True),  # over a transformer
-    "ms-san-sep": Entry(ms_san_sep, MS_SAN, "quadratic"),
-    "ms-san-shaw": _relative("shaw", direction=False),
-    "ms-san-transformer-xl": _relative("transformer-xl", direction=False),
-    "ms-san-direction-shaw": _relative("shaw", direction=True),
-    "ms-san-direction-transformer-xl": _relative("transformer-xl", direction=True),
-    "disan": _disan(DiSAN, "quadratic"),
-    "disan-no-direction": _disan(partial(DiSAN, direction=False), "quadratic"),
-    "word-additive": _disan(word_additive, "linear"),
-    "word-s2t": _disan(word_s2t, "linear"),
-    "multi-head-s2t": _disan(MultiHeadS2T, "quadratic"),
-    "bi-lstm-s2t": _disan(BiLSTMS2T, "linear"),
-    "dsa": _dsa(DSA),
-    "dsa-multiple": _dsa(
+    "disan": disan(DiSAN, "quadratic"),
+    "dsa": dsa(DSA),
+    "dsa-multiple": dsa(
         partial(DSA, attentions=8, size=300), partial(BatchNormNLIHead, hidden=512, dropout=0.4)
     ),
-    "cnn-self-attention": _dsa(CNNSelfAttention),
-    "lama": _lama(LAMA),
-    "lama-ctx": _lama(partial(LAMA, document_context=True)),
-    "san": _lama(SAN, "Lin et al. 2017, A Structured Self-Attentive Sentence Embedding"),
-    "bi-gru-max": _lama(BiGRUMax),
-    "cnn-max": _lama(CNNMax, "Kim 2014, Convolutional Neural Networks for Sentence Classification"),
-    "transformer": _lama(
-        Transformer, "Vaswani et al. 2017, Attention Is All You Need", "quadratic"
-    ),
-    "average": _lama(Average),
+    "lama": lama(LAMA),
+    "lama-ctx": lama(partial(LAMA, document_context=True)),
+    "average": lama(Average),
 }
+"""`tools.encoders` adds those that the papers compare with."""
 
 
 def head_of(

@@ -2,3 +2,23 @@
 
 `python -m tools` lists the commands. The wheel does not hold them.
 """
+
+from heedful.training.data_folder import OFFICIAL
+
+OFFICIAL.update(
+    {
+        "contrast": "`python -m tools contrast` in a checkout, which makes it",
+        "cr": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
+        "mteb_dev": "the repositories that its README names",
+        "mpqa": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
+        "news": "https://archive.ics.uci.edu/dataset/359/news+aggregator",
+        "nli_newprotocols": "https://github.com/google-research-datasets/Textual-Entailment-New-Protocols",
+        "nli_ling_in_loop": "https://github.com/Alicia-Parrish/ling_in_loop",
+        "nli_semi_automatic_wiki": "https://github.com/nyu-mll/semi-automatic-nli",
+        "nli_conj": "https://github.com/swarnaHub/ConjNLI",
+        "subj": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
+        "text": "the repositories that its README names",
+        "ud": "https://github.com/UniversalDependencies/UD_English-EWT",
+        "yelp": "https://www.yelp.com/dataset",
+    }
+)

@@ -9,6 +9,7 @@ from heedful.cli.errors import USER_ERRORS, describe
 from heedful.training import tasks
 
 COMMANDS = {
+    "label": "Store a teacher's vectors of the texts that an embedding learns from.",
     "reproduce": "Train and measure every run of a paper's table that has no record yet.",
     "transfer": "Measure frozen embeddings on seven tasks, and their speed compared with MiniLM's.",
     "suite": "Score a bundle or a baseline on every development set of its kind.",

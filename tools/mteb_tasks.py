@@ -15,8 +15,9 @@ from datasets import Dataset, DatasetDict
 
 import heedful
 from heedful.training.data_folder import data_folder
-from heedful.training.tasks import imdb, stsb
+from heedful.training.tasks import stsb
 from heedful.training.tasks.base import Example
+from tools.tasks import imdb
 
 PAGE = Path(__file__).parents[1] / "docs/library.md"
 CODE = re.compile(r"```py\n(.*?)```", re.DOTALL)

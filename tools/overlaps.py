@@ -11,7 +11,7 @@ from heedful.files.atomic import write_json
 from heedful.training import tasks
 from heedful.training.labelled_texts import same
 from heedful.training.tasks.base import Example, Task
-from heedful.training.tasks.splits import FOLDS
+from tools.tasks.folds import FOLDS
 
 COUNTED = (
     *("imdb", "mnli", "mnli-matched", "news", "r8", "sick-relatedness", "snli", "sst2", "sst5"),

@@ -17,9 +17,10 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from heedful.training import config
-from heedful.training.config import Precision, RunConfig, Section, of_record
+from heedful.training.config import Precision, RunConfig, Section
 from heedful.training.errors import ConfigError
-from heedful.training.tasks.splits import FOLDS
+from tools.former_fields import of_record
+from tools.tasks.folds import FOLDS
 
 
 class RowConfig(Section):

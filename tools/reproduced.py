@@ -13,10 +13,11 @@ import torch
 from heedful.models.registry import build
 from heedful.text.kinds import Kind
 from heedful.training import tasks
-from heedful.training.config import RunConfig, of_record
+from heedful.training.config import RunConfig
 from heedful.training.evaluate import TRAIN_ROWS
 from heedful.training.model import make_head
 from tools import paper_tables
+from tools.former_fields import of_record
 from tools.markdown import difference, figure, run_names
 from tools.markdown import table as markdown_table
 from tools.paper_tables import RowConfig, TableConfig

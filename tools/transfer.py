@@ -20,9 +20,9 @@ from heedful.training.metrics import pearson, spearman
 from heedful.training.similarity import Embed, pair_cosines
 from heedful.training.source_commit import source_commit
 from heedful.training.tasks import stsb
-from heedful.training.tasks.senteval import SUBJ
 from tools.options import Results
 from tools.suites.transfer import accuracies
+from tools.tasks.senteval import SUBJ
 
 BATCH = 64
 ROUNDS, ROUND_SIZE, WARM_UP = 5, 256, 2048

@@ -27,7 +27,6 @@ from torch import Tensor
 
 from heedful.files.atomic import remove_parts, write_file
 from heedful.training.errors import ConfigError, RunDamaged, RunMissing
-from heedful.training.former_fields import renamed
 
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 BEST, LAST, LOG = "best.safetensors", "last.pt", "log.jsonl"
@@ -89,7 +88,7 @@ def record(run: Path) -> dict[str, Any]:
         raise _damaged(file, f"not JSON: {error}") from error
     if not isinstance(found, dict) or not isinstance(found.get("config"), dict):
         raise _damaged(file, "it has no config")
-    return found | {"config": renamed(found["config"])}
+    return found
 
 
 def scores(run: Path) -> list[dict[str, Any]]:
@@ -231,7 +230,7 @@ def last_state(
         if "config" not in state:
             raise _damaged(last, "it has no config")
         # A field that was added after the run started has its default there.
-        if validate(renamed(state["config"]), last) != config:
+        if validate(state["config"], last) != config:
             raise ConfigError(f"{run} was started with another configuration: name another --run")
         scored = state.get("progress", {"best_epoch": 1})["best_epoch"]
         if scored and not best_file(run).exists():

@@ -1,7 +1,6 @@
 """The configuration of a run: a TOML file, validated before anything is loaded."""
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -17,7 +16,6 @@ from pydantic import (
 
 from heedful.text.composition import LEAST_ROWS
 from heedful.training.errors import ConfigError
-from heedful.training.former_fields import renamed
 
 CROSS_ENCODER = "cross-encoder"
 Precision = Literal["float32", "bfloat16"]
@@ -313,11 +311,6 @@ def _with_encoder(run: RunConfig, origin: Path) -> RunConfig:
         return run
     head = HeadConfig.model_validate(head_sizes(name, kind) | given)
     return run.model_copy(update={"head": head})
-
-
-def of_record(fields: Mapping[str, Any]) -> RunConfig:
-    """The configuration that a record of any version holds, as it was valid then."""
-    return RunConfig.model_validate(renamed(fields))
 
 
 def refused(error: ValidationError, origin: Path) -> ConfigError:

@@ -18,31 +18,18 @@ VARIABLE = "HEEDFUL_DATA"
 DEFAULT = Path("data")
 PAGE = "docs/data.md"
 OFFICIAL = {
-    "contrast": "`python -m tools contrast` in a checkout, which makes it",
-    "cr": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
     "imdb": "https://ai.stanford.edu/~amaas/data/sentiment/",
-    "mteb_dev": "the repositories that its README names",
     "mnli": "https://cims.nyu.edu/~sbowman/multinli/ (multinli_1.0.zip)",
-    "mpqa": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
-    "news": "https://archive.ics.uci.edu/dataset/359/news+aggregator",
     "nli_counterfactual": "https://github.com/acmi-lab/counterfactually-augmented-data",
-    "nli_newprotocols": "https://github.com/google-research-datasets/Textual-Entailment-New-Protocols",
-    "nli_ling_in_loop": "https://github.com/Alicia-Parrish/ling_in_loop",
-    "nli_semi_automatic_wiki": "https://github.com/nyu-mll/semi-automatic-nli",
-    "nli_conj": "https://github.com/swarnaHub/ConjNLI",
     "r8": "https://ana.cachopo.org/datasets-for-single-label-text-categorization",
     "sick": "https://zenodo.org/records/2787612 (SICK.zip)",
     "snli": "https://nlp.stanford.edu/projects/snli/ (snli_1.0.zip)",
     "sst5": "https://nlp.stanford.edu/sentiment/ (trainDevTestTrees_PTB.zip)",
     "stsb": "http://ixa2.si.ehu.eus/stswiki/index.php/STSbenchmark (Stsbenchmark.tar.gz)",
-    "subj": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
-    "text": "the repositories that its README names",
     "trec": "https://cogcomp.seas.upenn.edu/Data/QA/QC/",
-    "ud": "https://github.com/UniversalDependencies/UD_English-EWT",
     "wordbridge": "https://github.com/raghavchandra123/wordbridge",
-    "yelp": "https://www.yelp.com/dataset",
 }
-"""The official address of each dataset."""
+"""The official address of each dataset; `tools` adds those that it alone reads."""
 
 
 def data_folder() -> Path:

@@ -19,7 +19,6 @@ from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, stored_weights
 from heedful.training.config import RunConfig, validate
 from heedful.training.errors import RunDamaged, RunMissing
-from heedful.training.former_fields import renamed
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.restore import Run
 
@@ -144,7 +143,6 @@ def _config(card: dict[str, Any], head: onnx.ModelProto | None, folder: Path) ->
         }
     if fields.get("transformer"):
         raise RunMissing(f"{folder} reads word pieces: name the run that it was exported from")
-    fields = renamed(fields)
     fields = fields | {"words": {**fields["words"], "subword_rows": card["composed"]}}
     return validate(fields, folder / CARD)
 

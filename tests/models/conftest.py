@@ -1,8 +1,9 @@
-"""What tests of models share."""
+"""What tests of models share. The papers' other encoders are in the registry too."""
 
 import torch
 from torch import nn
 
+import tools.encoders  # noqa: F401
 from tests.reference.arithmetic import Array
 
 torch.set_num_threads(1)  # small tensors: a second thread only waits for the first

@@ -5,13 +5,14 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.models.dsa import DSA, CNNSelfAttention, WordFeatures, dynamic_attention
+from heedful.models.dsa import DSA, WordFeatures, dynamic_attention
 from heedful.models.heads import BatchNormClassificationHead, BatchNormNLIHead
 from heedful.models.initialise import he
 from heedful.models.masks import token_mask
 from tests.models.conftest import array, randomise
 from tests.reference import dsa as reference
 from tests.reference.arithmetic import Array
+from tools.encoders.cnn_self_attention import CNNSelfAttention
 
 DIM = 7
 

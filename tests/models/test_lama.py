@@ -5,14 +5,15 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.models.average import Average
 from heedful.models.gru import BiGRU
 from heedful.models.lama import LAMA, LowRankAttention
-from heedful.models.lama_baselines import SAN, Average, BiGRUMax, CNNMax, Transformer
 from heedful.models.registry import build
 from heedful.models.sentence import Encoder
 from tests.models.conftest import array, randomise
 from tests.reference import lama as reference
 from tests.reference.arithmetic import Array
+from tools.encoders.lama_baselines import SAN, BiGRUMax, CNNMax, Transformer
 
 DIM, HIDDEN = 7, 4
 LENGTHS = (1, 2, 3, 8)

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from torch import nn
 
 from heedful.models.heads import ClassificationHead, NLIHead
-from heedful.models.ms_san import MSSAN, ms_san_sep
+from heedful.models.ms_san import MSSAN
 from heedful.text.arrays import Ints
 from tests.forests import BALLGAME_HEADS, forest, forests
 from tests.models.conftest import array, randomise
 from tests.reference import ms_san as reference
 from tests.reference.arithmetic import Array
+from tools.encoders.ms_san_sep import ms_san_sep
 
 PRIORS = [reference.Priors(*switches) for switches in product((True, False), repeat=3)]
 DIM, HIDDEN = 12, 7

@@ -8,28 +8,28 @@ from hypothesis import strategies as st
 
 from heedful.models.ms_san import MSSAN
 from heedful.models.registry import build, summary
-from heedful.models.relative import Shaw, TransformerXL
 from heedful.text.arrays import Ints
 from tests.forests import forests
 from tests.models.conftest import array, randomise
 from tests.models.test_ms_san import DIM, HIDDEN, one, weights
 from tests.reference import ms_san as reference
 from tests.reference import relative
+from tools.encoders.relative import Shaw, TransformerXL
 
-NAMES = ("shaw", "transformer-xl")
+NAMES = {"shaw": Shaw, "transformer-xl": TransformerXL}
 LONGEST = 24
 """Sentences of `forests`: beyond the distance that Shaw clips at."""
 DIRECTIONS = (True, False, "forward", "backward")
 
 
-def encoder(name: str | None, direction: bool | str, *, masks: bool = False) -> MSSAN:
+def encoder(name: str, direction: bool | str, *, masks: bool = False) -> MSSAN:
     model = MSSAN(
         dim=DIM,
         hidden=HIDDEN,
         direction=direction,
         word=masks,
         dependency=masks,
-        relative=name,
+        positions=NAMES[name],
         max_tokens=LONGEST,
     )
     randomise(model)
@@ -82,15 +82,6 @@ def test_parameters() -> None:
             assert summary(registered).encoder == 1_082_100 + more
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"direction": "sideways"}, "direction 'sideways': known are true, false, forward"),
-        ({"relative": "rope"}, "relative 'rope': known are shaw, transformer-xl"),
-    ],
-)
-def test_an_unknown_choice_is_refused_with_the_known_ones(
-    setting: dict[str, str], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        build("ms-san", {"dim": DIM, **setting})
+def test_an_unknown_direction_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="direction 'sideways': known are true, false, forward"):
+        build("ms-san", {"dim": DIM, "direction": "sideways"})

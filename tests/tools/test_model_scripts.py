@@ -17,7 +17,8 @@ SCRIPTS = ROOT / "scripts/models"
 
 def steps(script: str, folder: Path) -> list[list[str]]:
     """The commands of a script, with programs that only print them."""
-    for name, line in (("heedful", 'echo "$@"'), ("python", "exit 0")):
+    tools = 'if [ "$2" = tools ]; then shift 2; echo "$@"; fi'
+    for name, line in (("heedful", 'echo "$@"'), ("python", tools)):
         program = folder / name
         program.write_text(f"#!/bin/sh\n{line}\n")
         program.chmod(0o755)

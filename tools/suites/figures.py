@@ -11,10 +11,21 @@ from heedful.text.kinds import NLI_LABELS
 from heedful.training.calibration import Numbers
 from heedful.training.data import labels
 from heedful.training.similarity import Embed, Figure, Split, sample, similarities
-from heedful.training.tasks import imdb, mnli, nli, senteval, sick, sst, yelp
+from heedful.training.tasks import nli, sick, sst
 from heedful.training.tasks.base import Example, Reader
 from tools.suites.transfer import accuracies
-from tools.tasks import contrast, everyday_sentiment, identity, negation, nli_sets, plain_pairs
+from tools.tasks import (
+    contrast,
+    everyday_sentiment,
+    identity,
+    imdb,
+    mnli,
+    negation,
+    nli_sets,
+    plain_pairs,
+    senteval,
+    yelp,
+)
 from tools.tasks.spellings import SPELLINGS
 
 BINS = 15

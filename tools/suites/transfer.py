@@ -17,7 +17,7 @@ from heedful.training.data import labels
 from heedful.training.similarity import Embed, unit_vectors
 from heedful.training.tasks import sst
 from heedful.training.tasks.base import Example
-from heedful.training.tasks.senteval import CR, MPQA, SUBJ
+from tools.tasks.senteval import CR, MPQA, SUBJ
 
 STRENGTHS = (1.0, 4.0, 16.0, 64.0)
 """Inverse regularisation C; the vectors have length 1."""

@@ -1,19 +1,33 @@
-"""Tasks that the shipped models learn from, which no user needs: `--tasks tools.tasks` adds them to the papers'."""
+"""Tasks that no user needs: those that the shipped models learn from, and datasets of the papers that none ships for.
 
+`--tasks tools.tasks` adds them, with the encoders that the papers compare with.
+"""
+
+import tools.encoders  # noqa: F401
 from tools.tasks import (
     contrast,
     embed,
     identity,
+    imdb,
     label_pairs,
+    mnli,
     negation,
+    news,
     nli_student,
     plain_pairs,
+    senteval,
     sentiment,
     sst_student,
     trec_taught,
+    yelp,
 )
 
 FILES = (
+    imdb,
+    mnli,
+    news,
+    senteval,
+    yelp,
     sentiment,
     sst_student,
     contrast,

@@ -8,8 +8,8 @@ import random
 from pathlib import Path
 
 from heedful.training.tasks.base import UNLABELLED, Example, Reader, Source
-from heedful.training.tasks.splits import drawn
 from tools.tasks import broad_text
+from tools.tasks.folds import drawn
 from tools.tasks.templates import SENTIMENT, from_templates
 
 FILE = "sentiment.toml"

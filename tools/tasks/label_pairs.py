@@ -11,11 +11,11 @@ from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.data_folder import records
-from heedful.training.tasks import imdb, nli
+from heedful.training.tasks import nli
 from heedful.training.tasks.base import Example, Source, Task
 from heedful.training.tasks.labelled import UNSTATED
-from heedful.training.tasks.splits import drawn
-from tools.tasks import broad_text
+from tools.tasks import broad_text, imdb
+from tools.tasks.folds import drawn
 from tools.tasks.templates import pair
 
 SEED = 1

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from heedful.training.tasks.base import UNLABELLED, Example, Source
 from heedful.training.tasks.nli import MORE, NLI, SNLI_TRAIN
-from heedful.training.tasks.splits import sample
 from tools.tasks import contrast, identity, label_pairs, negation, plain_pairs
+from tools.tasks.folds import sample
 from tools.tasks.mined import MINED
 from tools.tasks.nli_sets import (
     CONJUNCTIONS,

@@ -7,10 +7,10 @@ things and services, emoji, facts and requests, and fewer film reviews.
 from dataclasses import replace
 from pathlib import Path
 
-from heedful.training.tasks import imdb, nli, sst
+from heedful.training.tasks import nli, sst
 from heedful.training.tasks.base import Example, Reader, Source, Task
-from heedful.training.tasks.splits import sample
-from tools.tasks import embed, everyday_sentiment
+from tools.tasks import embed, everyday_sentiment, imdb
+from tools.tasks.folds import sample
 
 LABELS = ("negative", "neutral", "positive")
 

@@ -23,12 +23,6 @@ def label_first(path: Path, separator: str, encoding: str = "utf-8") -> Iterator
         yield label, text
 
 
-def one_label(path: Path, label: str, encoding: str = "utf-8") -> Iterator[tuple[str, str]]:
-    """(label, text) of each line of a file whose texts all have this label."""
-    for line in lines(path, encoding):
-        yield label, line
-
-
 def examples(
     path: Path,
     rows: Iterable[tuple[str, str]],

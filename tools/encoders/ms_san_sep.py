@@ -1,10 +1,12 @@
-"""Encoders side by side."""
+"""MS-SAN-sep (Qi et al. 2020, Table 3): an encoder for each direction, side by side."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from heedful.models.ms_san import MSSAN
 from heedful.models.sentence import Encoder, Explanation
 
 
@@ -46,3 +48,13 @@ class Concatenated(Encoder):
 def _means(named: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """(B, L) of each encoder by name -> their mean (B, L) by name."""
     return {name: torch.stack([each[name] for each in named]).mean(0) for name in named[0]}
+
+
+def ms_san_sep(*, direction: bool = True, max_tokens: int = 256, **config: Any) -> Concatenated:
+    """MS-SAN-sep (Table 3): two whole encoders, one with forward masks only, one with backward only.
+
+    Each kind of distance has two heads in each encoder. Without `direction` both encoders look both ways;
+    `config` holds the other keywords of MSSAN.
+    """
+    ways = ("forward", "backward") if direction else (False, False)
+    return Concatenated(*(MSSAN(direction=way, max_tokens=max_tokens, **config) for way in ways))

@@ -9,7 +9,7 @@ from typing import Any
 from heedful.training.data_folder import find, read_each, records, text_of
 from heedful.training.tasks.base import Example
 from heedful.training.tasks.labelled import examples
-from heedful.training.tasks.splits import ten_parts
+from tools.tasks.folds import ten_parts
 
 LABELS = ("1", "2", "3", "4", "5")
 LICENCE = "Yelp Dataset Terms of Use"

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from heedful.models.positions import sinusoids
+from heedful.models.ms_san import DotProduct
+from tools.encoders.positions import sinusoids
 
 
 def by_key(scores: Tensor) -> Tensor:
@@ -32,18 +33,6 @@ def by_distance(weights: Tensor) -> Tensor:
 def distances(longest: int, device: torch.device) -> Tensor:
     """(2 L - 1,) int: the distances k - q in the order of the columns."""
     return torch.arange(1 - longest, longest, device=device)
-
-
-class DotProduct(nn.Module):
-    """Plain dot-product attention, without positions."""
-
-    def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        """q, k (B, H, L, d) -> (B, H, L, L): [q, k], not yet scaled."""
-        return q @ k.transpose(-1, -2)
-
-    def mix(self, weights: Tensor, v: Tensor) -> Tensor:
-        """weights (B, H, L, L), v (B, H, L, d) -> (B, H, L, d)."""
-        return weights @ v
 
 
 class Shaw(DotProduct):

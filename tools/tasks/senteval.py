@@ -5,16 +5,16 @@ polarity of a phrase. SUBJ (Pang and Lee 2004): whether a sentence gives an opin
 from the official `plot.tok.gt9.5000` and `quote.tok.gt9.5000` (Windows-1252).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from heedful.training.data_folder import find
+from heedful.training.data_folder import find, lines
 from heedful.training.tasks import nli, sst
 from heedful.training.tasks.base import Example
-from heedful.training.tasks.labelled import UNSTATED, examples, json_lines, one_label
-from heedful.training.tasks.splits import ten_folds
+from heedful.training.tasks.labelled import UNSTATED, examples, json_lines
+from tools.tasks.folds import ten_folds
 
 BACKGROUND = (nli.MNLI_TRAIN, nli.SNLI_TRAIN, sst.REVIEWS)
 
@@ -39,8 +39,14 @@ class Sentences:
             return examples(path, json_lines(path), labels)
         paths = [(label, path)]
         paths += [(name, find(data, (file,), dataset=self.name)) for name, file in others]
-        rows = chain.from_iterable(one_label(file, name, self.encoding) for name, file in paths)
+        rows = chain.from_iterable(_one_label(file, name, self.encoding) for name, file in paths)
         return examples(path, rows, labels)
+
+
+def _one_label(path: Path, label: str, encoding: str) -> Iterator[tuple[str, str]]:
+    """(label, text) of each line of a file whose texts all have this label."""
+    for line in lines(path, encoding):
+        yield label, line
 
 
 _CR = {"negative": "CR/custrev.neg", "positive": "CR/custrev.pos"}

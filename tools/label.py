@@ -7,9 +7,8 @@ from typing import Annotated
 import torch
 import typer
 
-from heedful.cli.options import DATA, Data, Tasks, Threads
-from heedful.training import tasks as known
-from heedful.training import teacher_vectors
+from heedful.cli.options import DATA, Data, Threads
+from heedful.training import tasks, teacher_vectors
 from heedful.training.config import Device
 from heedful.training.optimise import require_device
 from heedful.training.teachers import MINILM
@@ -18,28 +17,24 @@ CACHE = Path(".cache/parses")
 
 
 def command(
-    task: Annotated[
-        str, typer.Argument(help="Task without labels, such as `embed` of tools.tasks.")
-    ],
+    task: Annotated[str, typer.Argument(help="Task without labels, such as embed.")],
     teacher: Annotated[
         str, typer.Option(help="minilm, mpnet, or another sentence encoder's folder.")
     ] = MINILM,
     data: Data = DATA,
     threads: Threads = 1,
     device: Annotated[Device, typer.Option(help="Where the teacher runs.")] = "cpu",
-    tasks: Tasks = "",
 ) -> None:
     """Encode a task's training texts with a teacher, for `heedful train` to learn from.
 
     Texts are read in random order and every few thousand are stored: stopped, it goes on where it was, and a run
     can begin with the texts that are there.
 
-    Example: heedful label embed --tasks tools.tasks
+    Example: python -m tools label embed
     """
     torch.set_num_threads(threads)
     require_device(device)
-    known.add(tasks)
-    texts = known.get(task).texts(data)
+    texts = tasks.get(task).texts(data)
     random.Random(task).shuffle(texts)
 
     def progress(left: int) -> None:

@@ -9,30 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from heedful.models.attention import head_maps, multi_head
 from heedful.models.gru import BiGRU
 from heedful.models.lama import WeightedHeads, over_words
 from heedful.models.masks import token_mask
 from heedful.models.pooling import max_pooling, max_share, mean_pooling, mean_share
-from heedful.models.positions import add_positions
 from heedful.models.sentence import Encoder, Explanation
-
-
-class Average(Encoder):
-    """The mean of the word vectors (AVG), without parameters."""
-
-    def __init__(self, *, dim: int = 100) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (B, L, D) word vectors, lengths (B,) -> (B, D)."""
-        return mean_pooling(x, token_mask(lengths, x.shape[1]))
-
-    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
-        """Every token has the same weight."""
-        mask = token_mask(lengths, x.shape[1])
-        return Explanation(mean_pooling(x, mask), x, pooling={"mean": mean_share(mask)})
+from tools.encoders.attention import head_maps, multi_head
+from tools.encoders.positions import add_positions
 
 
 class SAN(WeightedHeads):

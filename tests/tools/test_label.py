@@ -1,14 +1,14 @@
-"""`heedful label`: the vectors of a task's texts, by any sentence encoder."""
+"""`python -m tools label`: the vectors of a task's texts, by any sentence encoder."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from heedful.cli import label
 from heedful.training import tasks, teacher_vectors, teachers
 from heedful.training.tasks.base import Example, Source, Task
 from tests.transformer import tiny_encoder
+from tools import label
 
 TEXTS = ["two kids", "a dog is good", "their hands"]
 

@@ -1,7 +1,9 @@
-"""Configurations of records and checkpoints of before 2026-11-29, in today's fields."""
+"""Configurations of records of before 2026-11-29, in today's fields."""
 
 from collections.abc import Mapping
 from typing import Any
+
+from heedful.training.config import RunConfig
 
 RENAMED = {
     "": {"start": "init_from"},
@@ -16,6 +18,11 @@ GONE = {
     "distillation": {"relations": 10.0, "gram": 0.0},
 }
 """By section, fields that are no more, with the value that left them without effect."""
+
+
+def of_record(fields: Mapping[str, Any]) -> RunConfig:
+    """The configuration that a record of any version holds, as it was valid then."""
+    return RunConfig.model_validate(renamed(fields))
 
 
 def renamed(config: Mapping[str, Any]) -> dict[str, Any]:
