@@ -13,6 +13,7 @@ import typer
 
 from benchmarks.records import RESULTS
 from heedful.files.atomic import write_file
+from tools.markdown import named
 from tools.markdown import table as markdown_table
 
 OTHER_MACHINE = "other_machine"
@@ -97,7 +98,7 @@ def _record(record: dict[str, Any]) -> Iterator[str]:
     machine = record["machine"]
     yield f"## {record['title']}\n"
     yield (
-        f"`{record['command']}`, {record['when']}, commit {record['commit']}; {machine['cores']} cores "
+        f"`{record['command']}`, {record['when']}, commit {named(record['commit'])}; {machine['cores']} cores "
         f"({machine['processor']}), {machine['memory_gb']} GB, Python {machine['python']}; load average of the "
         f"minute before: {_value(record['load_average'])}.\n"
     )

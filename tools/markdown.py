@@ -3,6 +3,18 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+DIRTY = "-dirty"
+"""What `source_commit` adds where files were changed and not committed."""
+
+
+def is_changed(commit: str) -> bool:
+    return commit.endswith(DIRTY)
+
+
+def named(commit: str) -> str:
+    """A commit as the pages write it."""
+    return f"{commit.removesuffix(DIRTY)} with changes" if is_changed(commit) else commit
+
 
 def table(headings: Sequence[object], rows: Iterable[Iterable[object]]) -> Iterator[str]:
     """The lines of a table, and the empty line after it."""

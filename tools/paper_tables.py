@@ -39,6 +39,8 @@ class RowConfig(Section):
     """What a reader of the score must know."""
     not_run: str = ""
     """Why the row has no record."""
+    changed: str = ""
+    """Why a record stands although its source had changes that no commit holds."""
     set: dict[str, Any] = Field(default_factory=dict)
 
     def runs(self, seeds: tuple[int, ...]) -> dict[str, RunConfig]:

@@ -10,7 +10,7 @@ import typer
 
 from heedful.files.atomic import write_file
 from tools import bundle_records, paper_scores, paper_tables, papers, reproduced
-from tools.markdown import difference, figure, run_names
+from tools.markdown import difference, figure, named, run_names
 from tools.markdown import table as markdown_table
 from tools.options import Results
 from tools.reproduced import standard_error
@@ -108,7 +108,7 @@ def _shipped(papers: Sequence[dict[str, Any]], bundles: Path) -> Iterator[str]:
             value, metric, count = score["value"], score["metric"], score["rows"]
             rows.append(
                 (
-                    *(f"`{card['name']}`", _teacher(card), card["training"]["commit"]),
+                    *(f"`{card['name']}`", _teacher(card), named(card["training"]["commit"])),
                     *(score[key] for key in ("dataset", "split", "metric")),
                     figure(value, metric),
                     figure(standard_error(value, metric, count), "accuracy", 2),
@@ -119,7 +119,7 @@ def _shipped(papers: Sequence[dict[str, Any]], bundles: Path) -> Iterator[str]:
     yield from markdown_table((*headings, "rows", "seed"), rows)
     yield (
         "The paper's score is that of the same encoder, trained on all of the data. *Commit* is the source that\n"
-        "trained the model; with `-dirty` it had changes that were not committed, which nobody can look up. A\n"
+        "trained the model; *with changes*: some were not committed, and nobody can look up which. A\n"
         "teacher, where one is named, is all-MiniLM-L6-v2, a model over it, or an earlier run of the same model,\n"
         "which itself learned from such teachers on more pairs (`configs/ms-san-nli-mined.toml`). all-MiniLM-L6-v2\n"
         "was trained on pairs of SNLI and MultiNLI, among a billion others, so a figure with a teacher rests on more\n"

@@ -14,11 +14,12 @@ from heedful.models.registry import build
 from heedful.text.kinds import Kind
 from heedful.training import tasks
 from heedful.training.config import RunConfig
+from heedful.training.errors import ConfigError
 from heedful.training.evaluate import TRAIN_ROWS
 from heedful.training.model import make_head
 from tools import paper_tables
 from tools.former_fields import of_record
-from tools.markdown import difference, figure, run_names
+from tools.markdown import difference, figure, is_changed, named, run_names
 from tools.markdown import table as markdown_table
 from tools.paper_tables import RowConfig, TableConfig
 
@@ -28,8 +29,8 @@ Every score is of the test split, evaluated once a run unless a list below says 
 more has the standard deviation over them, which leaves out what another test split would change: *se* is the
 standard error of one score, from the number of test rows. *Weights* are counted as the papers count them:
 encoder and head without word vectors, a transformer with its own; *paper's* are those that the paper counts.
-*Commit* is the source of the runs. With `-dirty` it had changes that were not committed, and nobody can look up
-which: such a row is to be run again. SGD trains the rows of R8 and News but the transformer's, as in the paper;
+*Commit* is the source of the runs. *With changes*: some were not committed, nobody can look up which, and a list below
+the table says why the row stands. SGD trains the rows of R8 and News but the transformer's, as in the paper;
 Adam trains all others, DiSAN's too, whose paper has Adadelta. An L2 penalty is part of the loss. Adam moves the
 word vectors wherever they are not frozen.
 """
@@ -79,7 +80,10 @@ class Measured:
 
 
 def measured(name: str, row: RowConfig, table: TableConfig, results: Path) -> Measured | None:
-    """What the records say of a row; None where there are none."""
+    """What the records say of a row; None where there are none.
+
+    Raises ConfigError for a record of a changed source, unless the row says why it stands.
+    """
     records = paper_tables.records(results, name, row, table.seeds)
     if not records:
         return None
@@ -88,6 +92,11 @@ def measured(name: str, row: RowConfig, table: TableConfig, results: Path) -> Me
     rows = sum(score["rows"] for score in scores) if row.folds else scores[0]["rows"]
     error = standard_error(statistics.mean(values), metric, rows)
     commits = tuple(dict.fromkeys(record["commit"] for record in records))
+    if not row.changed and any(is_changed(commit) for commit in commits):
+        raise ConfigError(
+            f"{name}: {row.name}: a record's source had changes that no commit holds: run it again from a clean "
+            "tree, or say in `changed` why it stands"
+        )
     return Measured(values, metric, _weights(row, records[0]), error, commits)
 
 
@@ -120,7 +129,7 @@ def _row(row: RowConfig, found: Measured | None) -> tuple[object, ...]:
         *(row.name, f"{found.weights:,}", row.paper_weights, found.shown),
         figure(found.error, found.metric, 2),
         *(paper, difference(found.mean, row.paper, found.metric)),
-        *(len(found.values), ", ".join(found.commits)),
+        *(len(found.values), ", ".join(map(named, found.commits))),
     )
 
 
@@ -146,6 +155,7 @@ def _notes(name: str, table: TableConfig, results: Path) -> list[str]:
         if (teacher := of_record(of_row[0]["config"]).teacher)
     ]
     lines += [f"{row.name}: {row.note}." for row in table.rows if row.note]
+    lines += [f"{row.name}, with changes: {row.changed}." for row in table.rows if row.changed]
     lines += [
         f"{row.name}: not run: {row.not_run}."
         for row in table.rows

@@ -96,9 +96,20 @@ def test_a_row_shows_its_score_beside_the_papers(results: Path) -> None:
     assert "- Not as in the paper: batches of 32, the paper has 64." in text
     assert "- Trained on trec, 4,906 rows: whole." in text
     assert "- Whole: not run" not in text
+
+
+def test_a_record_of_a_changed_source_stands_with_its_reason_alone(results: Path) -> None:
+    record(results, 0, 1, 0.9)
     record(results, 0, 2, 0.92, commit="ba9876543210-dirty")
-    row = "| 91.0 ± 1.4 | 1.28 | 94.2 | -3.2 | 2 | 0123456789ab, ba9876543210-dirty |"
-    assert row in page(results)
+    with pytest.raises(ConfigError, match=r"toys: Whole: a record's source had changes that no"):
+        page(results)
+    reason = 'not_run = "no time"\nchanged = "a month of a core"'
+    table = results / "tables" / "toys.toml"
+    table.write_text(TABLE.replace('not_run = "no time"', reason))
+    text = page(results)
+    row = "| 91.0 ± 1.4 | 1.28 | 94.2 | -3.2 | 2 | 0123456789ab, ba9876543210 with changes |"
+    assert row in text
+    assert "- Whole, with changes: a month of a core." in text
 
 
 def test_a_difference_stands_with_its_error(results: Path) -> None:
@@ -172,8 +183,10 @@ def test_the_summary_and_the_shipped_models_stand_beside_the_papers(results: Pat
     text = report(bundles, results)
     assert "| A | `ms-san-sst2`, taught by `wise` | 90.0 | 88.6 | +1.4 |" in text
     assert "| B | Whole (`toys`) |  | 94.2 |  |" in text
-    row = "| `ms-san-sst2` | `wise` | 0123456789ab-dirty | sst | test | accuracy | 90.0 | 1.00 | 88.6 | 900 | 7 |"
-    assert row in text
+    row = (
+        "| `ms-san-sst2` | `wise` | 0123456789ab with changes | sst | test | accuracy | 90.0 | 1.00"
+    )
+    assert f"{row} | 88.6 | 900 | 7 |" in text
     assert "| Table 1 (`toys`) | Whole | not run | 94.2 |  |  | 0 |" in text
     assert "\nOne of them was trained otherwise.\n" in text
     described = notes(bundles, results)
