@@ -101,8 +101,9 @@ def wilson(right: int, rows: int) -> tuple[float, float]:
     return float((middle - half) / (1 + z2)), high
 
 
-def calibration_error(confidence: Doubles, right: npt.NDArray[np.bool_]) -> float:
-    """The mean distance of confidence (N,) from accuracy, over BINS of confidence, weighted by their rows."""
-    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    distances = np.bincount(bins, confidence - right, minlength=BINS)
-    return float(np.abs(distances).sum() / len(confidence))
+def calibration_error(
+    confidence: Doubles, right: npt.NDArray[np.bool_], count: int = BINS
+) -> float:
+    """The mean distance of confidence (N,) from accuracy, over bins of confidence, weighted by their rows."""
+    bins = np.minimum((confidence * count).astype(int), count - 1)
+    return float(np.abs(np.bincount(bins, confidence - right)).sum() / len(confidence))

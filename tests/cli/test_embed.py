@@ -251,10 +251,7 @@ def test_a_chunk_is_bounded_by_texts_and_by_characters() -> None:
     ("options", "said"),
     [
         ({"actors": 7}, "--actors has a meaning only with --ray"),
-        ({"rows_per_file": 3}, "--rows-per-file has a meaning only with --ray"),
         ({"ray": "local", "format": "csv"}, "--format has a meaning only without --ray"),
-        ({"ray": "local", "encoding": "cp1252"}, "--encoding has a meaning only without --ray"),
-        ({"ray": "local", "delimiter": ";"}, "--delimiter has a meaning only without --ray"),
         ({"ray": "local", "on_error": "stop"}, "--on-error has a meaning only without --ray"),
     ],
 )

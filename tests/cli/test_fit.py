@@ -380,23 +380,6 @@ def test_a_bundle_that_reads_words_is_no_base(tmp_path: Path, wanted: Wanted) ->
     assert not (tmp_path / "second").exists()
 
 
-def test_the_card_says_how_many_parts_were_held_out(tmp_path: Path, wanted: Wanted) -> None:
-    few = [("one", "bad"), ("one", "poor"), ("five", "good"), ("five", "fine")]
-    file = write(tmp_path / "few.csv", few)
-    card, *_ = fit(file, replace(wanted, out=tmp_path / "few", effort="quick"))
-    assert card.scores[0].split == "held out, 2 parts"
-
-
-def test_a_delimiter_of_two_characters_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "stars.csv", rows(40))
-    command = typer.Typer()
-    command.command()(fit_command)
-    arguments = [str(file), "--out", str(tmp_path / "stars"), "--delimiter", ";;"]
-    refused = CliRunner().invoke(command, arguments)
-    assert refused.exit_code == 2
-    assert "';;': give one character" in refused.output
-
-
 def test_bundles_are_found_by_name_and_their_parser_beside_them(
     tmp_path: Path, pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -279,7 +279,3 @@ def test_list_has_every_encoder(heedful: Command) -> None:
     ms_san = rows["ms-san"]
     assert (ms_san["values"], ms_san["parameters"]) == (600, 1_082_100)
     assert ms_san["with NLI head"] == 1_803_303
-
-
-def test_an_unknown_flag_is_refused(heedful: Command) -> None:
-    assert heedful("serve", "--colour", "red").returncode == 2

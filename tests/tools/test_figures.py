@@ -14,9 +14,8 @@ from heedful.runtime.service import Options
 from tests.builders import BuiltParser, build_bundle
 from tests.forests import forest
 from tests.process import ROOT
-from tools.figure_numbers import (
-    masks,
-)
+from tools import figure_plots
+from tools.figure_numbers import masks
 from tools.figures import draw
 
 
@@ -71,3 +70,16 @@ def test_masks_are_ms_sans_where_all_scores_are_alike() -> None:
     assert list(explained.maps) == list(expected)
     for name, weights in explained.maps.items():
         np.testing.assert_allclose(weights[0], expected[name], atol=1e-6)
+
+
+def test_principal_components_are_numpys() -> None:
+    vectors = np.random.default_rng(0).normal(size=(50, 6)) @ np.diag([5, 3, 1, 1, 1, 0.5])
+    points, shares = figure_plots.principal(vectors)
+    centred = vectors - vectors.mean(0)
+    _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
+    largest = np.abs(directions[:2]).argmax(1)
+    signs = np.sign(directions[np.arange(2), largest])
+    np.testing.assert_allclose(points, centred @ directions[:2].T * signs, atol=1e-10)
+    np.testing.assert_allclose(shares, (sizes**2 / (sizes**2).sum())[:2], atol=1e-12)
+    turned, _ = figure_plots.principal(-vectors)
+    np.testing.assert_allclose(turned, -points, atol=1e-10)  # the directions have one sign

@@ -9,7 +9,6 @@ from sklearn.metrics import f1_score
 from heedful.training.assess import (
     HeldOut,
     answered,
-    encoder_splits,
     most_precise,
     risk_coverage,
     splits,
@@ -50,24 +49,6 @@ def test_many_rows_of_few_texts_a_label_are_held_out_once(
     assert sorted(np.concatenate([part.held for part in found]).tolist()) == list(range(rows))
     for part in found:
         assert {classes[i] for i in part.train} == set(classes)
-
-
-def test_groups_of_several_classes_stand_on_one_side() -> None:
-    """As the premises of SNLI, each with a hypothesis of every class."""
-    rows = np.arange(600)
-    for most, parts in ((601, 5), (500, 1)):
-        found = splits(flags((rows % 3).tolist(), 3), (rows // 3).tolist(), seed=1, most=most)
-        assert len(found) == parts
-        for part in found:
-            assert not set(part.train // 3) & set(part.held // 3)
-
-
-def test_500_rows_are_held_out_as_499_are() -> None:
-    """Unless an encoder is trained, which is assessed on the first part alone."""
-    for rows, trained in ((499, 5), (500, 1)):
-        found = splits(flags([i % 2 for i in range(rows)]), range(rows), seed=1)
-        assert sum(len(part.held) for part in found) == rows
-        assert encoder_splits(found) == found[:trained]
 
 
 def made(margins: Sequence[float], right: list[bool]) -> HeldOut:

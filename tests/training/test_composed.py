@@ -64,13 +64,6 @@ def test_a_misspelling_is_nearest_to_its_word() -> None:
     assert cosines.argmax(1).tolist() == list(range(len(LISTED)))
 
 
-def test_a_closed_table_is_left_alone() -> None:
-    table = nn.Embedding(9, 4)
-    before = table.weight.clone()
-    composed.start(table, Vocab(LISTED), seed=1)
-    assert torch.equal(table.weight, before)
-
-
 @given(st.text("abcdefgh", min_size=1, max_size=12), st.integers(0, 1000))
 def test_a_misspelling_is_one_edit_inside_the_word(word: str, seed: int) -> None:
     edited = composed.misspell(word, random.Random(seed))

@@ -9,7 +9,6 @@ import torch
 from heedful.export import run
 from heedful.text.kinds import Kind
 from heedful.text.parse import ParseJob, Parser
-from heedful.training import checkpoint
 from heedful.training.config import Paths, RunConfig, TeacherConfig
 from heedful.training.distillation import probabilities
 from heedful.training.errors import ConfigError, RunMissing
@@ -136,11 +135,3 @@ def test_examples_without_a_label_want_a_teacher(config: RunConfig, paths: Paths
     )
     with pytest.raises(ConfigError, match=r"no label: name a run in \[teacher\]"):
         goal.targets([Example(("a movie is good",), 1), Example(("a movie",), UNLABELLED)])
-
-
-def test_a_teacher_that_cannot_teach_is_refused(teacher: Path, paths: Paths) -> None:
-    with pytest.raises(ConfigError, match=r"teacher\.run: .* has 2 classes, not 3"):
-        probabilities(teacher, [], classes=3, pipeline=paths.parser, cache=paths.cache)
-    (teacher / checkpoint.RECORD).unlink()
-    with pytest.raises(RunMissing, match=r"holds no run\.json: train it first"):
-        probabilities(teacher, [], classes=2, pipeline=paths.parser, cache=paths.cache)

@@ -58,13 +58,6 @@ def test_in_the_end_all_rows_are_trained_on() -> None:
     assert (len(train), len(dev), len(test)) == (400, 40, 0)
 
 
-def test_pairs_with_the_labels_of_nli() -> None:
-    task = fit.make_task(rows(NLI_LABELS, 90, width=2), FILE, words=(), seed=1)
-    assert (task.kind, set(task.labels)) == ("nli", set(NLI_LABELS))
-    with pytest.raises(DataError, match=r"here they are no, yes: rename them"):
-        fit.make_task(rows(("yes", "no"), 90, width=2), FILE, words=(), seed=1)
-
-
 def test_too_few_rows() -> None:
     with pytest.raises(DataError, match=r"my\.csv: 4 rows of 2 labels are too few"):
         fit.make_task(rows(("a", "b"), 4), FILE, words=(), seed=1)

@@ -145,17 +145,18 @@ def test_what_is_not_read_of_a_workbook_or_a_folder_is_said(tmp_path: Path) -> N
     [
         ("t.docx", GOOD, r"t\.docx: .*\.csv, \.tsv or \.jsonl"),
         ("t.parquet.gz", GOOD, r"t\.parquet\.gz: the file must end in"),
-        ("t.csv.gz", GOOD, r"t\.csv\.gz is no whole gzip file"),
         ("t.csv.gz", ZIPPED[:-9], r"t\.csv\.gz is no whole gzip file"),
-        ("t.csv.gz", ZIPPED + b"more", r"t\.csv\.gz is no whole gzip file"),
         ("t.csv", GOOD.replace("label", "class"), r"t\.csv:1: no column 'label'.*text, class"),
         ("t.csv", "text,label,label\n", r"t\.csv:1: two columns 'label'"),
         ("t.csv", "", r"t\.csv holds no row"),
         ("t.csv", "text,label\n", r"t\.csv holds no row"),
         ("t.csv", GOOD + "so, so,neg\n", r"t\.csv:6: 3 cells .* has 2: .*quotes.* comma"),
         ("t.tsv", "text\tlabel\nso\tso\tneg\n", r"t\.tsv:2: 3 cells .* tab"),
-        ("t.csv", GOOD + " ,neg\n,pos\n", r"t\.csv:6: 'text' is empty \(lines 6, 7\): fill"),
-        ("t.csv", GOOD + "ok,\n", r"t\.csv:6: 'label' is empty"),
+        (
+            "t.csv",
+            GOOD + " ,neg\n,pos\n",
+            r"t\.csv:6: 'text' is empty \(lines 6, 7\): fill .*or set --drop-blank",
+        ),
         ("t.csv", GOOD + "\nok,neg\n", r"t\.csv:6: 'text' is empty"),
         ("t.csv", GOOD + ",neg\n" * 9, r"lines 6, 7, 8, 9, 10 and 4 more"),
         ("t.csv", GOOD.replace("neg", "pos"), r"t\.csv:2: every row has the label 'pos'"),
@@ -182,21 +183,21 @@ def test_what_is_not_read_of_a_workbook_or_a_folder_is_said(tmp_path: Path) -> N
             "Text,labels\n",
             r"names Text, labels; did you mean 'Text'\?; did you mean 'labels'\?; set",
         ),
-        ("t.csv", GOOD.encode() + b"caf\xe9,pos\n", r"or set --encoding cp1252"),
-        ("t.csv", GOOD.encode("utf-16"), r"t\.csv is UTF-16: set --encoding utf-16"),
         ("t.csv", "good film,pos\nbad film,neg\n", r"t\.csv:1: no column .* or --no-header and"),
-        ("t.csv", GOOD + " ,neg\n", r"or set --drop-blank"),
         (
             "t.csv",
             GOOD + "good  film ,neg\n",
             r"t\.csv:2: the same text is labelled 'neg' and 'pos' "
             r"\(lines 2, 6\): give equal texts one label, or set --drop-conflicts",
         ),
-        ("t.csv", GOOD.encode() + b"caf\xe9,pos\n", r"t\.csv:6: byte 0xe9 is not UTF-8: save"),
+        (
+            "t.csv",
+            GOOD.encode() + b"caf\xe9,pos\n",
+            r"t\.csv:6: byte 0xe9 is not UTF-8: save .*--encoding cp1252",
+        ),
         ("t.csv", GOOD + '"open,pos\nend,neg\n', r"t\.csv:6: a quote is opened .* not closed"),
         ("t.csv", GOOD + 'a,pos\n"a "b" c",pos\n', r"t\.csv:7: a quote is opened"),
         ("t.csv", GOOD + '"' + "open so\n" * (MAX_LINE // 7), r"t\.csv:6: a cell is longer than"),
-        ("t.csv", GOOD.replace("\n", "\r"), r"t\.csv:1: a carriage return .* line ends of Windows"),
         ("t.csv", GOOD + "so\rso,neg\n", r"t\.csv:6: a carriage return stands outside quotes"),
         ("t.jsonl", '{"text": "a", "label": "b"}\n{"text"\n', r"t\.jsonl:2: not JSON"),
         ("t.jsonl", "[1]\n", r"t\.jsonl:1: not a JSON object"),
@@ -237,11 +238,6 @@ def test_all_faults_are_in_one_message(tmp_path: Path) -> None:
         "the same text is labelle",
         "labels 'Neg', 'odd' have",
     ]
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"none\.csv cannot be read: No such file"):
-        read(tmp_path / "none.csv", ("text",), "label")
 
 
 @pytest.mark.parametrize(
@@ -287,13 +283,6 @@ def test_suffixes_in_capitals_and_gzipped_files(tmp_path: Path, name: str) -> No
     file = write(tmp_path, name, gzip.compress(content.encode()) if zipped else content)
     plain = read(write(tmp_path, "plain.csv", GOOD), ("text",), "label")
     assert [row.texts for row in read(file, ("text",), "label")] == [row.texts for row in plain]
-
-
-def test_cp1252(tmp_path: Path) -> None:
-    file = write(tmp_path, "t.csv", (GOOD + "caf\xe9,pos\n").encode("cp1252"))
-    assert read(file, ("text",), "label", Reading(encoding="cp1252"))[-1].texts == ("caf\xe9",)
-    with pytest.raises(DataError, match=r"--encoding klingon does not fit: .*cp1252"):
-        read(file, ("text",), "label", Reading(encoding="klingon"))
 
 
 def test_texts_that_have_none_of_several_labels(tmp_path: Path) -> None:

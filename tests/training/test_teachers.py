@@ -119,24 +119,6 @@ def test_minilm_reads_as_its_files_say(minilm: teachers.Teacher) -> None:
     assert minilm.size == teachers.MINILM_SIZE
 
 
-def test_texts_of_as_many_word_pieces_are_read_together(
-    minilm: teachers.Teacher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = ["the of to a and in" for _ in range(32)] + ["qxz vrz wpk" for _ in range(32)]
-    pieces = [len(one) for one in minilm.tokenizer(texts)["input_ids"]]
-    assert min(pieces[32:]) > max(pieces[:32])  # fewer characters, more pieces
-    shapes = []
-
-    def spied(*inputs: Any, **named: Any) -> Any:
-        shapes.append(tuple(named["input_ids"].shape))
-        return forward(*inputs, **named)
-
-    forward = minilm.model.forward
-    monkeypatch.setattr(minilm.model, "forward", spied)
-    minilm.vectors([text for pair in zip(texts, reversed(texts), strict=True) for text in pair])
-    assert sum(rows * longest for rows, longest in shapes) == 2 * sum(pieces)
-
-
 def test_half_of_the_precision_moves_no_vector_far(minilm: teachers.Teacher) -> None:
     texts = ["Two kids wash their hands.", "ÄÖÜ ßxq zzyzx qwrtz", "the government of the country"]
     whole, half = (

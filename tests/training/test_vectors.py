@@ -150,18 +150,6 @@ def test_initial_table_scale_and_the_rows_without_a_vector() -> None:
     assert np.abs(table[~known]).max() <= vectors.UNKNOWN_RANGE
 
 
-def test_principal_components_are_the_eigenvectors_of_the_covariance() -> None:
-    """Up to the sign of each, as numpy computes them."""
-    rng = np.random.default_rng(0)
-    rows = (rng.normal(size=(300, 12)) * np.arange(1, 13)).astype(np.float32)
-    centred = rows - rows.mean(axis=0)
-    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :5]
-    found = vectors.pca(rows, 5)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(np.abs(found), np.abs(centred @ axes), atol=1e-3)
-    np.testing.assert_allclose(found.T @ found, np.diag((found**2).sum(0)), atol=1)
-
-
 def test_a_wider_source_keeps_its_principal_components() -> None:
     rng = np.random.default_rng(0)
     # Rank three: three components lose nothing.

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 from scipy.special import softmax
 
+from heedful.cli import scores
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.calibration import Numbers
 from heedful.training.data import labels
@@ -27,8 +27,6 @@ from tools.tasks import (
     yelp,
 )
 from tools.tasks.spellings import SPELLINGS
-
-BINS = 15
 
 Logits = Callable[[Sequence[Example]], Numbers]
 """Examples (N,) -> the served logits (N, C), by the labels that the examples count."""
@@ -94,16 +92,9 @@ MORE: Mapping[tuple[str, Split], Mapping[str, Reader]] = {
 
 
 def calibration_error(probabilities: Numbers, labels: Numbers) -> float:
-    """The expected calibration error of probabilities (N, C) given the right classes (N,).
-
-    It is the mean distance between the probability of the chosen class and how often it is right, over
-    15 bins of equal width.
-    """
-    confidence = probabilities.max(axis=1)
+    """The expected calibration error of probabilities (N, C) given the right classes (N,), over 15 bins."""
     right = probabilities.argmax(axis=1) == labels
-    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    distances = np.bincount(bins, weights=right - confidence, minlength=BINS)
-    return float(np.abs(distances).sum() / len(labels))
+    return scores.calibration_error(probabilities.max(axis=1), right, 15)
 
 
 def labelled(

@@ -69,11 +69,3 @@ def test_a_mean_is_over_the_sets_of_a_kind_and_then_over_kinds() -> None:
     assert embedding_suite.means(found) == pytest.approx({"search": 0.3})
     found += [Figure(f"{kind}: c", "", 0.6, None) for kind in embedding_suite.KINDS[1:]]
     assert embedding_suite.means(found)["mean"] == pytest.approx((0.3 + 5 * 0.6) / 6)
-
-
-def test_as_many_rows_are_drawn_of_each_class(data: Path) -> None:
-    rows = [{"label": label} for label in "a" * 40 + "b" * 20 + "c" * 5]
-    drawn = list(embedding_suite._few(rows, np.random.default_rng(0)))
-    labels = [rows[i]["label"] for i in drawn]
-    assert (labels.count("a"), labels.count("b"), labels.count("c")) == (16, 16, 5)
-    assert len(set(drawn)) == len(drawn)

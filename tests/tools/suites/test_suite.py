@@ -85,11 +85,6 @@ def test_a_classifier_of_sentiment_chooses_between_two_sides(
     assert [line.partition(":")[0] for line in lines[:-1]] == ["sst5"] * 3
 
 
-def test_other_classes_have_no_side(tmp_path: Path) -> None:
-    found = sets.polarised({"toy": lambda _: PAIRS}, tmp_path, lambda _: np.eye(3), NLI_LABELS)
-    assert not list(found)
-
-
 def stsb(folder: Path, split: str) -> list[Example]:
     (folder / "stsb").mkdir(exist_ok=True)
     pairs = [Example((a, b), 5.0 * (a == b)) for a in KNOWN for b in KNOWN]
