@@ -1,7 +1,9 @@
 // Small changes of an English sentence whose effect on the meaning is known.
 
-const AUXILIARY = /\b(is|are|was|were|am|can|could|will|would|shall|should|must|may|might|do|does|did|has|have|had)\b/i;
+const AUXILIARY = /\b(is|are|was|were|am|can|could|will|would|shall|should|must|may|might|do|does|did|has|have|had)\b(?! no\b)/i;
 const NEGATED = /\b(is|are|was|were|am|can|could|will|would|shall|should|must|may|might|do|does|did|has|have|had)(?: not|n['’]t)\b/i;
+// "have" that is no auxiliary.
+const OWNED = /\b(have|has|had)(?= (?:to|an?|the|some|any|my|your|his|her|its|our|their|\d+) )/i;
 const NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 
 const lower = (text) => (/^(I|[A-Z]{2,})\b/.test(text) ? text : text[0].toLowerCase() + text.slice(1));
@@ -12,6 +14,7 @@ export function negated(text) {
   if (/\bcan['’]t\b/i.test(text)) return text.replace(/\bcan['’]t\b/i, "can");
   if (/\bwon['’]t\b/i.test(text)) return text.replace(/\bwon['’]t\b/i, "will");
   if (NEGATED.test(text)) return text.replace(NEGATED, "$1");
+  if (OWNED.test(text)) return text.replace(OWNED, (verb) => `${{ have: "do", has: "does", had: "did" }[verb.toLowerCase()]} not have`);
   if (AUXILIARY.test(text)) return text.replace(AUXILIARY, "$1 not");
   const switched = text.replace(/\b(?:turn|switch)(?:ed|s)? (on|off)\b/i, (phrase, state) => phrase.replace(state, state.toLowerCase() === "on" ? "off" : "on"));
   return switched === text ? `It is not true that ${lower(text)}` : switched;

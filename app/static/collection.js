@@ -26,7 +26,8 @@ export function collection(place, id, use, say) {
     const { name, rows, total } = table;
     const filled = rows.filter((row) => row[column.value]);
     const cut = total > rows.length ? `: the first ${rows.length.toLocaleString("en")} of ${total.toLocaleString("en")}` : "";
-    describe(`${counted(filled.length, "text")} from ${name}${cut}`);
+    shown.textContent = `${counted(filled.length, "text")} from ${name}${cut}`;
+    columns.hidden = table.columns.length < 2;
     use({ name, columns: table.columns, rows: filled, texts: filled.map((row) => row[column.value]) });
   };
   const read = async (name, content) => {
@@ -37,20 +38,24 @@ export function collection(place, id, use, say) {
       return say(failure);
     }
     column.replaceChildren(...table.columns.map((text, i) => element("option", { value: i, textContent: text, selected: i === table.column })));
-    columns.hidden = table.columns.length < 2;
+    if (editor.contains(document.activeElement)) paste.focus();
     toggle(false);
     return hand();
   };
   const readFile = async (given) => {
     if (given.size > MOST_BYTES) return say(new Error(`${given.name} has ${(given.size / 2 ** 20).toFixed(0)} MB: the page reads up to 20. heedful embed reads files of any size.`));
-    return read(given.name, await given.text());
+    return read(given.name, decoded(await given.arrayBuffer()));
   };
   const toggle = (shows) => {
     editor.hidden = !shows;
     paste.setAttribute("aria-expanded", shows);
     if (shows) field.focus();
   };
-  const describe = (text) => { shown.textContent = text; };
+  // No texts of the user's are used.
+  const describe = (text) => {
+    shown.textContent = text;
+    columns.hidden = true;
+  };
 
   paste.addEventListener("click", () => toggle(editor.hidden));
   take.addEventListener("click", () => read("your lines", field.value));
@@ -71,6 +76,17 @@ export function collection(place, id, use, say) {
   const hint = element("span", { className: "key", textContent: "or drop a .txt, .csv or .jsonl here: up to 2,000 texts" });
   place.replaceChildren(element("div", { className: "row" }, shown, paste, file, open, columns, hint), editor);
   return { describe, read, field };
+}
+
+// A file's text: UTF-8, or what spreadsheets write otherwise, UTF-16 and Windows' Latin letters.
+function decoded(content) {
+  const bytes = new Uint8Array(content);
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le").decode(bytes);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return new TextDecoder("windows-1252").decode(bytes);
+  }
 }
 
 // A file of rows for spreadsheets; cells that need it are quoted.

@@ -1,6 +1,7 @@
 // Pairs of texts that are almost the same, the closest first; the words that only one of the two has are marked.
 
 import { element } from "./dom.js";
+import { MOST_PAIRS } from "./geometry.js";
 import { judgePairs } from "./matches.js";
 
 const SHOWN = 30;
@@ -19,7 +20,8 @@ export function duplicates() {
   const slider = element("input", { type: "range", min: 0.6, max: 0.99, step: 0.01, value: 0.9 });
   const shown = element("output");
   const list = element("ol", { className: "pairs" });
-  const box = element("details", { className: "wide" }, summary, element("label", { className: "prior" }, "At least this much alike ", slider, shown), element("p", { className: "key", textContent: "Marked: words that only one of the two has." }), list);
+  const about = element("p", { className: "key" });
+  const box = element("details", { className: "wide" }, summary, element("label", { className: "prior" }, "At least this much alike ", slider, shown), about, list);
   let [texts, pairs, running] = [[], null, new AbortController()];
 
   const draw = async () => {
@@ -29,12 +31,16 @@ export function duplicates() {
     shown.textContent = least.toFixed(2);
     if (!pairs) {
       summary.textContent = "Near-duplicates (being counted)";
+      about.textContent = "";
       list.replaceChildren();
       return;
     }
     const close = pairs.filter(([, , cosine]) => cosine >= least);
-    summary.textContent = `Near-duplicates (${close.length === 300 ? "300 and more" : close.length})`;
+    const count = close.length === MOST_PAIRS ? `${MOST_PAIRS} and more` : close.length;
+    summary.textContent = `Near-duplicates (${count})`;
     const first = close.slice(0, SHOWN);
+    about.textContent = !first.length ? `No two texts are ${shown.textContent} alike or more: move the slider to the left.`
+      : `${first.length < close.length ? `The first ${SHOWN} of ${count} pairs. ` : ""}Marked: words that only one of the two has.`;
     list.replaceChildren(...first.map(([i, j, cosine]) => element("li", {}, compared(texts[i], texts[j]), compared(texts[j], texts[i]), element("p", { className: "meta", textContent: `${cosine.toFixed(2)} alike` }))));
     if (!box.open) return;
     try {

@@ -4,6 +4,7 @@
 const STEPS = 60; // of the power iteration: the map's axes no longer move visibly
 const ROUNDS = 20; // of k-means, at most
 const STARTS = 3;
+export const MOST_PAIRS = 300; // close ones, the closest first
 
 function dot(a, from, b, to, size) {
   let sum = 0;

@@ -19,7 +19,7 @@ const SHOWN = 200; // rows of a file that are listed
 
 const text = byId("text");
 const form = document.querySelector("form[data-tab=label]");
-const own = tags(byId("tags"), byId("labels"), () => text.value.trim() && own.read().length && form.requestSubmit());
+const own = tags(byId("tags"), byId("labels"), () => text.value.trim() && form.requestSubmit());
 own.draw();
 let cards = [];
 let rows = null; // texts of a file, which are labelled in place of the one text

@@ -88,9 +88,10 @@ export function pointMap(choose) {
   const light = (index, cluster = null) => {
     if (index === state.lit && cluster === state.cluster) return;
     Object.assign(state, { lit: index, cluster });
-    read.textContent = index === null ? "Point at a text, or tap it." : state.texts[index];
+    say();
     later();
   };
+  const say = () => { read.textContent = state.lit === null ? "Point at a text, or tap it." : state.texts[state.lit]; };
   const under = (event) => {
     const { left, top } = frame.getBoundingClientRect();
     const [x, y] = [event.clientX - left, event.clientY - top];
@@ -125,6 +126,7 @@ export function pointMap(choose) {
     show(texts, { points, assigned }) {
       const order = d3.range(texts.length).sort((a, b) => points[2 * a] - points[2 * b]);
       Object.assign(state, { texts, points: [...points], assigned, hits: [], question: null, lit: null, cluster: null, order });
+      say();
       frame.setAttribute("aria-label", `Map of ${texts.length} texts: alike texts lie close together. The arrow keys go from text to text, Enter shows what is like it.`);
       later();
     },

@@ -97,10 +97,13 @@ function keep(model) {
   layout = null;
   kept = { given, model, stop };
   view.classList.add("old");
+  more.replaceChildren(); // a link to what was found before, and a file of it
+  close.show(texts, null);
   kept.ready = read(texts, model, stop.signal).catch((failure) => {
     if (kept?.stop === stop) {
       kept = null;
       results.replaceChildren(); // of the texts before
+      close.box.hidden = matrixBox.hidden = true;
       status.textContent = "";
     }
     throw failure;
@@ -122,8 +125,8 @@ async function read(texts, model, signal) {
   drawLegend();
   square.replaceChildren();
   drawMatrix();
-  close.show(texts, null);
-  background("duplicates").then((pairs) => close.show(texts, pairs));
+  background("duplicates").then((pairs) => given.texts === texts && close.show(texts, pairs));
+  close.box.hidden = matrixBox.hidden = texts.length < 2;
   return { seconds: (performance.now() - started) / 1000, notes };
 }
 

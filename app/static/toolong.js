@@ -19,7 +19,7 @@ export async function withLength(failure, texts, cut, signal) {
   const which = texts.length === 1 ? "The text" : `${["The first", "The second"][lengths.indexOf(longest)]} sentence`;
   const reads = /explained/.test(failure.message) ? `each word is weighed in texts of up to ${most}` : `${model} reads ${most}`;
   const message = longest > most
-    ? `${which} has ${longest} words and punctuation marks; ${reads}.`
+    ? `${which} has ${longest.toLocaleString("en")} words and punctuation marks; ${reads}.`
     : `${which} holds more than 500 characters without a space, which ${model} does not read.`;
   const plain = new Refused(failure.status, { message, code: failure.code });
   plain.remedy = { label: longest > most ? `Cut it after ${most}` : "Cut it there", work: cut };

@@ -1,11 +1,10 @@
 // The collection's vectors, kept and compared off the page's thread, so that typing and drawing never wait for them.
 
-import { closePairs, clusters, cosines, nearest, plane, project } from "./geometry.js";
+import { closePairs, clusters, cosines, MOST_PAIRS, nearest, plane, project } from "./geometry.js";
 import { clusterWords, readTexts } from "./texts.js";
 
 const CLUSTERS = 8; // at most: as many colours can be told apart
 const CLOSE = 0.6; // pairs that are less alike are no near-duplicates for anyone
-const PAIRS = 300;
 const SLICE = 8; // milliseconds until a question is looked for
 
 let texts = [];
@@ -45,7 +44,7 @@ const work = {
 
   async duplicates() {
     const asked = current;
-    const steps = closePairs(vectors, size, CLOSE, PAIRS);
+    const steps = closePairs(vectors, size, CLOSE, MOST_PAIRS);
     for (let rested = performance.now(), step = steps.next(); ; step = steps.next()) {
       if (step.done) return step.value;
       if (performance.now() - rested < SLICE) continue;

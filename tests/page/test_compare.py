@@ -119,6 +119,8 @@ DENIED = {
     "The door is open": "The door is not open",
     "The door isn't open": "The door is open",
     "I cannot come": "I can come",
+    "You have to pay": "You do not have to pay",
+    "There is no ticket": "It is not true that there is no ticket",
     "Turn on the light": "Turn off the light",
     "She sleeps": "It is not true that she sleeps",
 }

@@ -130,14 +130,20 @@ def test_a_service_that_does_not_answer(page: Page) -> None:
 
 
 def test_a_question_that_another_tab_stopped_is_asked_again(why: Page) -> None:
+    """The other tab asks though it has an answer; the held request has ended before the route goes, as
+    Chromium would send it on then, and its response would be taken for that of the second one."""
+
     def hold(route: Route) -> None:
         if "trec" not in (route.request.post_data or ""):
             route.continue_()
 
     why.route("**/explain", hold)
     why.locator("#model-why").select_option("ms-san-trec")
-    why.get_by_role("tab", name="Label").click()
-    expect(why.locator("#answer-label h2")).to_be_visible()
+    with why.expect_event("requestfailed", lambda request: request.url.endswith("/explain")):
+        why.get_by_role("tab", name="Label").click()
+        why.locator("#text").fill("A film")
+        why.locator("#text").press("Enter")
+    expect(why.locator("#answer-label:not([aria-busy]) h2")).to_be_visible()
     why.unroute("**/explain")
     with why.expect_response("**/explain") as answered:
         why.get_by_role("tab", name="Why").click()
@@ -194,11 +200,11 @@ def test_another_model_for_no_text_leaves_no_answer(why: Page) -> None:
 
 def test_enter_that_ends_a_composition_asks_nothing(why: Page) -> None:
     asked: list[str] = []
-    why.on("request", lambda request: asked.append(request.method))
+    why.on("request", lambda request: asked.append(urlsplit(request.url).path))
     why.locator("#why-text").dispatch_event("keydown", {"key": "Enter", "isComposing": True})
     with why.expect_response("**/explain"):
         why.locator("#why-text").press("Enter")
-    assert asked == ["POST"]
+    assert asked.count("/explain") == 1
 
 
 def test_what_the_service_cuts_is_said(relating: str, browser: Browser) -> None:
