@@ -31,7 +31,6 @@ from heedful.training.labelled_texts import same
 from heedful.training.linear import STRENGTHS, ClassWeight, Linear, Recipe, Texts, recipes
 from heedful.training.pseudo_labels import FineTunedTeacher, FrozenTeacher, Lesson
 
-TEACHER = "all-MiniLM-L6-v2"
 MOST_UNLABELLED = 4000
 """Texts without labels that are learned from; of more, so many are drawn at random."""
 DECIDING = 12
@@ -42,13 +41,15 @@ GROUP = 256
 
 @dataclass(frozen=True, slots=True)
 class Unlabelled:
-    """U texts without labels, none of which is a row's, and who labels them beside the frozen MiniLM."""
+    """U texts without labels, none of which is a row's, and who labels them: the frozen teacher and maybe another."""
 
     texts: Sequence[str]
+    teacher: str
+    """As `teachers.load` knows it."""
     frozen: Floats
-    """(N + U, E) MiniLM's vectors of length 1, of the N rows and of these texts."""
+    """(N + U, E) the teacher's vectors of length 1, of the N rows and of these texts."""
     fine_tune: int | None
-    """The seed to fine-tune MiniLM with, if that shall label them too."""
+    """The seed to fine-tune the teacher with, if that shall label them too."""
     device: Device = "cpu"
 
 
@@ -74,10 +75,11 @@ class LinearFit:
         base: Path,
         parser: str,
         unlabelled: Sequence[str] = (),
+        teacher: str = teachers.MINILM,
         fine_tune: int | None = None,
         device: Device = "cpu",
     ) -> "LinearFit":
-        """Tokenize and embed the rows, and the texts without labels, these also with MiniLM.
+        """Tokenize and embed the rows, and the texts without labels, these also with the teacher.
 
         `fine_tune` as in `Unlabelled`. Raises ConfigError for a base that `fit` made and that reads words,
         StartupError, BundleError, ParserError, DataMissing.
@@ -97,8 +99,8 @@ class LinearFit:
             vectors = embed(model, texts)
         more = None
         if unlabelled:
-            frozen = teachers.load(teachers.MINILM, device).unit_vectors(texts)
-            more = Unlabelled(unlabelled, frozen, fine_tune, device)
+            frozen = teachers.load(teacher, device).unit_vectors(texts)
+            more = Unlabelled(unlabelled, teacher, frozen, fine_tune, device)
         truncated = sum(parse.cut for parse in parses[: len(problem.rows)])
         return replace(cls.of(problem, read, tokens, vectors, more), truncated=truncated)
 
@@ -125,12 +127,12 @@ class LinearFit:
         if more:
             unlabelled = texts[np.arange(count, len(texts))]
             of_rows = Texts(rows.keys, more.frozen[:count])
-            teacher = FrozenTeacher(of_rows, Texts(unlabelled.keys, more.frozen[count:]))
+            frozen = FrozenTeacher(of_rows, Texts(unlabelled.keys, more.frozen[count:]))
             tuned = None
             if more.fine_tune is not None:
                 own = [row.texts[0] for row in problem.rows]
-                tuned = FineTunedTeacher(own, more.texts, more.fine_tune, more.device)
-            lesson = Lesson(unlabelled, teacher, tuned)
+                tuned = FineTunedTeacher(own, more.texts, more.fine_tune, more.teacher, more.device)
+            lesson = Lesson(unlabelled, frozen, tuned, teachers.title(more.teacher))
         return cls(problem, base, lexicon, tokens[:count], sentences[:count], rows, lesson)
 
     def as_read(self, tokens: Sequence[tuple[str, ...]], vectors: Floats) -> Texts:
@@ -167,12 +169,12 @@ class LinearFit:
         """What logistic regression on the teacher's vectors alone answers, which no bundle holds."""
         if self.lesson is None:
             return []
-        as_minilm_reads = replace(self, texts=self.lesson.frozen.rows)
+        as_teacher_reads = replace(self, texts=self.lesson.frozen.rows)
         found = []
         for strength in STRENGTHS:
             recipe = Recipe(False, True, strength, class_weight, self.problem.multi_label)
-            held = as_minilm_reads._held_out(recipe, parts)
-            found.append((f"no candidate: {TEACHER} + LR, C {strength:g}", held))
+            held = as_teacher_reads._held_out(recipe, parts)
+            found.append((f"no candidate: {self.lesson.title} + LR, C {strength:g}", held))
         return found
 
     def every_row(self, recipe: Recipe, seed: int) -> HeldOut:
@@ -241,7 +243,7 @@ class LinearFit:
             seed=facts.seed,
             scores=facts.scores,
             commit=facts.commit,
-            teacher=f"{TEACHER}, {recipe.teacher}" if taught else "",
+            teacher=f"{taught.title}, {recipe.teacher}" if taught else "",
         )
         return write_bundle(
             base,

@@ -35,6 +35,14 @@ Unlabelled = Annotated[
     Path | None,
     Option(help="Another file with texts in the same column, to learn from without labels."),
 ]
+TeacherOption = Annotated[
+    str | None,
+    Option(
+        "--teacher",
+        help="The encoder that labels the texts of --unlabelled: minilm (default), mpnet, the folder of a sentence "
+        "encoder, or its name on the hub.",
+    ),
+]
 MultiLabel = Annotated[
     str, Option(help="Texts have several labels: what divides them in a cell, as ';'.")
 ]
@@ -70,7 +78,7 @@ Vectors = Annotated[
     ),
 ]
 Seed = Annotated[int, Option(help="Seed of the split and of the training.")]
-TrainsOn = Annotated[Device, Option("--device", help="Where encoders and MiniLM are trained.")]
+TrainsOn = Annotated[Device, Option("--device", help="Where encoders and --teacher are trained.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def _unlabelled_line(content: dict[str, Any]) -> str:
         return ""
     return (
         f"{said['file']}: {said['texts']} different texts without labels; the candidates called taught learn "
-        f"from {said['learned']} of them, as logistic regression on all-MiniLM-L6-v2, frozen or fine-tuned on the "
+        f"from {said['learned']} of them, as logistic regression on {said['teacher']}, frozen or fine-tuned on the "
         "rows, labels these"
     )
 
@@ -153,7 +153,7 @@ def page(content: dict[str, Any]) -> str:
         f"{_text(content['held_out'])}. Version {content['version']}.</p>",
         f"<h2>Candidates</h2><p>The score is {content['metric']}. The star marks the one in the bundle: of those "
         "at most one standard error below "
-        "the best score, and among them those taught by the fine-tuned MiniLM, else by the frozen one, else those "
+        "the best score, and among them those taught by the fine-tuned teacher, else by the frozen one, else those "
         "that read both words and vectors (or train an encoder), if there are any, the one of the lowest log loss "
         "once calibrated. The interval is Wilson's; the deviation is that of the parts, in points.</p>",
         _grid(COLUMNS, candidate_cells(content)),

@@ -51,6 +51,7 @@ class Wanted:
     abstain: float | None = None
     test: Path | None = None
     unlabelled: Path | None = None
+    teacher: str | None = None
     reading: Reading = field(default_factory=Reading)
     command: str = "heedful fit"
     device: Device = "cpu"
@@ -81,7 +82,13 @@ def fit_rows(given: Labelled, wanted: Wanted, console: Console) -> Card:
     linear = None
     if not pairs:
         linear = LinearFit.read(
-            problem, wanted.base, wanted.parser, unlabelled, fine_tune, wanted.device
+            problem,
+            wanted.base,
+            wanted.parser,
+            unlabelled,
+            wanted.teacher or teachers.MINILM,
+            fine_tune,
+            wanted.device,
         )
     # A GPU trains one after the other as fast as all at once.
     at_once = usable_cores() // torch.get_num_threads() if wanted.device == "cpu" else 1
@@ -139,8 +146,10 @@ def _check(wanted: Wanted, pairs: bool) -> None:
     for option, value in for_one_text.items():
         if pairs and value:
             raise ConfigError(f"{option} is for one text a row: leave it or --pair-columns out")
+    if wanted.teacher and not wanted.unlabelled:
+        raise ConfigError("--teacher labels the texts of --unlabelled: give these, or leave it out")
     if wanted.unlabelled:
-        teachers.folder(teachers.MINILM)
+        teachers.folder(wanted.teacher or teachers.MINILM)
 
 
 def _check_test(file: Path, rows: Sequence[Row], problem: Problem, separator: str) -> None:
@@ -177,6 +186,7 @@ def _unlabelled(problem: Problem, column: str, wanted: Wanted, report: Report) -
     chosen = choose_unlabelled(read, problem, wanted.seed)
     report.content["unlabelled"] = {
         "file": wanted.unlabelled.name,
+        "teacher": teachers.title(wanted.teacher or teachers.MINILM),
         "texts": len(read),
         "learned": len(chosen),
     }

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 fine-tuned on a few labelled texts, so that its vectors tell their classes apart.
+"""A sentence encoder fine-tuned on a few labelled texts, so that its vectors tell their classes apart.
 
 First contrastive training, then logistic regression on the vectors, as in SetFit (Tunstall et al. 2022, arXiv
 2209.11055), with the supervised contrastive loss of Khosla et al. 2020 (arXiv 2004.11362, L_out), which did better
@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from heedful.training.config import Device
 from heedful.training.optimise import Optimisation, make_schedule
-from heedful.training.teachers import MINILM, Teacher, load
+from heedful.training.teachers import Teacher, load
 
 STEPS, BATCH = 60, 16
 RATE = 5e-5
@@ -28,20 +28,25 @@ LONGEST = 64
 
 
 def fine_tune(
-    texts: Sequence[str], targets: npt.NDArray[np.bool_], *, seed: int, device: Device = "cpu"
+    encoder: str,
+    texts: Sequence[str],
+    targets: npt.NDArray[np.bool_],
+    *,
+    seed: int,
+    device: Device = "cpu",
 ) -> Teacher:
-    """From N texts and their classes (N, C), one or several each. Raises DataMissing."""
-    tuned = load(MINILM, device)
+    """From N texts and their classes (N, C), one or several each. Raises DataMissing, ConfigError."""
+    tuned = load(encoder, device)
     torch.manual_seed(seed)
     classes = torch.from_numpy(targets.astype(np.float32)).to(device)
-    tuned.model.embeddings.word_embeddings.requires_grad_(False)  # a third of the time
+    tuned.model.get_input_embeddings().requires_grad_(False)  # a third of the time
     weights = [weight for weight in tuned.model.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(weights, lr=RATE, weight_decay=0.01, fused=True)
     schedule = make_schedule(optimiser, "linear", WARM_UP, STEPS)
     optimisation = Optimisation(tuned.model, [optimiser], [schedule], average=None, clip=1.0)
     tuned.model.train()
     batches = _batches(targets, np.random.default_rng(seed))
-    for step, rows in enumerate(track(batches, "fine-tuning MiniLM", STEPS, transient=True)):
+    for step, rows in enumerate(track(batches, "fine-tuning the teacher", STEPS, transient=True)):
         with torch.autocast(device, torch.bfloat16):
             vectors = tuned.pooled([texts[row] for row in rows], LONGEST).float()
         loss = contrastive_loss(functional.normalize(vectors, dim=-1), classes[rows])

@@ -59,7 +59,7 @@ class Recipe:
     @property
     def name(self) -> str:
         reads = " + ".join(["TF-IDF"] * self.words + ["frozen vectors"] * self.vectors + ["LR"])
-        return f"{reads}, taught by {self.teacher} MiniLM" if self.teacher else reads
+        return f"{reads}, taught by the {self.teacher} teacher" if self.teacher else reads
 
 
 def recipes(

@@ -15,6 +15,7 @@ from heedful.text.arrays import Doubles, Ints
 from heedful.training import contrastive
 from heedful.training.config import Device
 from heedful.training.linear import Linear, Recipe, TeacherKind, Texts
+from heedful.training.teachers import MINILM, TITLES
 
 FROZEN_STRENGTH, FINE_TUNED_STRENGTH = 10.0, 1.0
 """The teachers' inverse regularisation (docs/notes/fit.md)."""
@@ -31,7 +32,7 @@ class Teacher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FrozenTeacher:
-    """Logistic regression on words and MiniLM's vectors: of the N rows, and of the unlabelled texts."""
+    """Logistic regression on words and an encoder's vectors: of the N rows, and of the unlabelled texts."""
 
     rows: Texts
     unlabelled: Texts
@@ -43,7 +44,7 @@ class FrozenTeacher:
 
 @dataclass(frozen=True, slots=True)
 class FineTunedTeacher:
-    """Logistic regression on the vectors of MiniLM fine-tuned on the labelled rows, which takes minutes.
+    """Logistic regression on the vectors of an encoder fine-tuned on the labelled rows, which takes minutes.
 
     So its answers are kept for each set of rows.
     """
@@ -51,6 +52,7 @@ class FineTunedTeacher:
     rows: Sequence[str]
     unlabelled: Sequence[str]
     seed: int
+    encoder: str = MINILM
     device: Device = "cpu"
     _kept: dict[bytes, Doubles] = field(default_factory=dict)
 
@@ -73,14 +75,16 @@ class FineTunedTeacher:
         found = joblib.Parallel(at_once, return_as="generator")(jobs)
         for part, answers in zip(
             missing,
-            track(found, "fine-tuning MiniLM", total=len(missing), transient=True),
+            track(found, "fine-tuning the teacher", total=len(missing), transient=True),
             strict=True,
         ):
             self._kept[_key(part, targets[part])] = answers
 
     def _learn(self, recipe: Recipe, rows: Ints, targets: Flags) -> Doubles:
         texts = [self.rows[row] for row in rows]
-        model = contrastive.fine_tune(texts, targets, seed=self.seed, device=self.device)
+        model = contrastive.fine_tune(
+            self.encoder, texts, targets, seed=self.seed, device=self.device
+        )
         vectors = model.unit_vectors([*texts, *self.unlabelled])
         every = Texts([np.empty(0, np.int64)] * len(vectors), vectors)
         labelled = np.arange(len(texts))
@@ -109,6 +113,7 @@ class Lesson:
     unlabelled: Texts
     frozen: FrozenTeacher
     fine_tuned: FineTunedTeacher | None = None
+    title: str = TITLES[MINILM]
 
     @property
     def teachers(self) -> dict[TeacherKind, Teacher]:

@@ -24,6 +24,7 @@ MINILM_SIZE = 384
 MPNET_FOLDER = Path.home() / ".cache" / "heedful" / "all-mpnet-base-v2"
 IDENTITIES = {MINILM: MINILM_PACKAGE, MPNET: "all_mpnet_base_v2"}
 """What stored vectors of these two are known by; another encoder's are known by a hash of its files."""
+TITLES = {MINILM: "all-MiniLM-L6-v2", MPNET: "all-mpnet-base-v2"}
 BATCH = 32
 """Texts read at a time: 15 % quicker on a CPU than 256 (docs/notes/fit.md)."""
 FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
@@ -126,6 +127,11 @@ def load(name: str, device: str = "cpu", *, half: bool = False) -> Teacher:
         return Teacher(model, AutoTokenizer.from_pretrained(place), how)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{place} cannot be loaded: {error}") from error
+
+
+def title(name: str) -> str:
+    """What a report calls the encoder."""
+    return TITLES.get(name, Path(name).name)
 
 
 def folder(name: str) -> Path:

@@ -32,9 +32,10 @@ from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BundleError
 from heedful.training import contrastive
 from heedful.training.assess import HeldOut
-from heedful.training.errors import ConfigError, DataError
+from heedful.training.errors import ConfigError, DataError, DataMissing
 from heedful.training.labelled_texts import Reading, Row
 from tests.builders import BuiltParser, build_bundle
+from tests.transformer import tiny_encoder
 
 GOOD, BAD = ("good", "great", "fine"), ("bad", "awful", "poor")
 Rows = list[tuple[str, str]]
@@ -202,12 +203,17 @@ def test_texts_without_labels_teach(
     file = write(tmp_path / "stars.csv", labelled)
     wanted = replace(wanted, unlabelled=unlabelled, test=test)
     card, report, shown = fit(file, wanted)
-    assert report["unlabelled"] == {"file": "more.csv", "texts": 121, "learned": 120}
+    assert report["unlabelled"] == {
+        "file": "more.csv",
+        "teacher": "all-MiniLM-L6-v2",
+        "texts": 121,
+        "learned": 120,
+    }
     assert "121 different texts without labels" in shown
     names = [one["name"] for one in report["candidates"]]
     assert names[-2:] == [
-        "TF-IDF + frozen vectors + LR, taught by frozen MiniLM, C 1",
-        "TF-IDF + frozen vectors + LR, taught by fine-tuned MiniLM, C 3",
+        "TF-IDF + frozen vectors + LR, taught by the frozen teacher, C 1",
+        "TF-IDF + frozen vectors + LR, taught by the fine-tuned teacher, C 3",
     ]
     assert [one["name"] for one in report["references"]] == [
         f"no candidate: all-MiniLM-L6-v2 + LR, C {c}" for c in (1, 10)
@@ -225,8 +231,16 @@ def test_texts_without_labels_teach(
         DataError, match="--unlabelled: the file holds no text that is not labelled"
     ):
         fit(file, replace(wanted, unlabelled=file))
-    _, quick, _ = fit(file, replace(wanted, effort="quick"))
+    other = tiny_encoder(tmp_path / "other", 12)
+    card, quick, _ = fit(file, replace(wanted, effort="quick", teacher=str(other)))
     assert [one["name"] for one in quick["candidates"]] == names[:-1]
+    assert quick["references"][0]["name"] == "no candidate: other + LR, C 1"
+    assert "on other, frozen or" in (wanted.out / "report.html").read_text()
+    assert quick["references"][0]["score"] < 0.9  # which knows nothing, unlike MiniLM
+    with pytest.raises(ConfigError, match="--teacher labels the texts of --unlabelled"):
+        fit(file, replace(wanted, unlabelled=None, teacher="mpnet"))
+    with pytest.raises(DataMissing, match="nothing is no sentence encoder: name minilm, mpnet"):
+        fit(file, replace(wanted, teacher="nothing"))
     with pytest.raises(ConfigError, match="--unlabelled is for one text a row"):
         fit(file, wanted, "review", "review")
 
