@@ -21,6 +21,7 @@ from heedful.text.vocab import Vocab
 from heedful.training import transformer, vectors, word2vec
 from heedful.training.config import Paths, RunConfig
 from heedful.training.data import Examples, vocabulary
+from heedful.training.emoji_vectors import NamedEmoji
 from heedful.training.neighbourhoods import neighbourhoods
 from heedful.training.objectives import Objective
 from heedful.training.parses import Parsed, parse
@@ -112,7 +113,7 @@ def _word_table(
     if words.vectors == "word2vec":
         source = word2vec.train([train, *background], dim=words.dim, seed=config.seed)
     else:
-        source = vectors.source(words.vectors, data, config.device)
+        source = NamedEmoji(vectors.source(words.vectors, data, config.device))
     vocab = vocabulary(
         train.counts(),
         sum((texts.counts() for texts in background), Counter()),

@@ -1,7 +1,7 @@
 """Sentiment of everyday texts in three classes: phrases of the Stanford Sentiment Treebank and whole IMDB reviews.
 
-`sentiment-student` adds sentences without a label, which a teacher judges. `sentiment-everyday` has opinions of
-things and services, emoji, facts and requests, and fewer film reviews.
+`sentiment-student` adds sentences without a label, which a teacher judges. `sentiment-everyday` adds opinions of
+things and services, emoji, facts and requests.
 """
 
 from dataclasses import replace
@@ -68,8 +68,8 @@ TASKS = (
     SENTIMENT.variant(
         "sentiment-everyday",
         sample(_PHRASES, 80_000),
-        sample(replace(_LABELLED, read=_sure), 12_000),
-        sample(SENTENCES[0], 40_000),
+        replace(_LABELLED, read=_sure),
+        *SENTENCES,
         *everyday_sentiment.TRAIN,
     ),
 )
