@@ -1,7 +1,7 @@
 # Serving only: the plain install, without torch. Build it where bundles/ is complete. `--target gpu` adds CUDA
 # (docs/gpu.md); the last stage is for CPUs.
-# Base image; pin it as python:3.14-slim@sha256:.. (RELEASING.md).
-ARG PYTHON=python:3.14-slim
+# Python 3.14.8. The digests here and in docker-compose.yml are read off other repositories (RELEASING.md), not pulled.
+ARG PYTHON=python:3.14-slim@sha256:a2b82f3c48559aa0a8446d9af49826b6e2b2016f4cd2afabfe6013ec53729170
 
 FROM ${PYTHON} AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*  # for kernels/

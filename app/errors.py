@@ -14,6 +14,7 @@ import orjson
 from heedful.runtime.errors import (
     BadInput,
     InferenceFailed,
+    OutOfMemory,
     Overloaded,
     RequestError,
     TimedOut,
@@ -55,13 +56,13 @@ STATUS: Mapping[type[RequestError], int] = {
     Overloaded: 429,
     Internal: 500,
     InferenceFailed: 500,
+    OutOfMemory: 503,
     Unavailable: 503,
     TimedOut: 504,
 }
 
 CODES: Mapping[str, int] = {
     "cors_refused": 400,
-    "invalid_body": 400,  # tensors behind the JSON that cannot be read
     "invalid_http": 400,
     "unauthorized": 401,
     "api_key_not_set": 403,

@@ -60,10 +60,6 @@ class AppState:
 
     _reloading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def peer_status(self) -> str | None:
-        """None when every serving process is ready, otherwise why not."""
-        return self.slot.table.status()
-
     def start(self) -> None:
         """Begin to load the models."""
         self.starting = asyncio.create_task(self._load())
@@ -73,18 +69,22 @@ class AppState:
         await self.service.start()
         self.slot.reloads_done = asked
         for alias, name in self.settings.aliases.items():
-            if alias in self.service.cards:
+            if alias in self.service.registry.cards:
                 raise StartupError(
                     f"HEEDFUL_ALIASES: {alias}={name}: {alias} is a model's own name, which an "
                     "alias cannot change: leave it out"
                 )
-            if name not in self.service.cards:
+            if name not in self.service.registry.cards:
                 raise StartupError(
                     f"HEEDFUL_ALIASES: {alias}={name}: there is no model {name}; "
-                    f"known are: {', '.join(self.service.cards)}"
+                    f"known are: {', '.join(self.service.registry.cards)}"
                 )
         self._publish_models()
-        log.info("ready: %s on %s", ", ".join(self.service.cards), self.service.provider)
+        log.info(
+            "ready: %s on %s",
+            ", ".join(self.service.registry.cards),
+            self.service.registry.provider,
+        )
 
     async def stop(self) -> None:
         """Refuse new requests and finish those in flight, within the shutdown timeout."""
@@ -92,15 +92,10 @@ class AppState:
         await asyncio.wait({self.starting})
         await self.service.stop(0 if self.service.fault() else self.settings.shutdown_timeout)
 
-    @property
-    def created(self) -> int:
-        """Start of the service, in seconds since the epoch."""
-        return self.slot.table.started
-
     def report(self, *, listening: bool) -> None:
         """Write to the process table that the event loop runs, and what it serves."""
         self.slot.heartbeat = now = time.monotonic()
-        self.slot.models = int(self.service.version[:12], 16)
+        self.slot.models = int(self.service.registry.version[:12], 16)
         self.slot.ready = listening and self.service.ready() is None
         if self.slot.ready and not self.slot.ready_since:
             self.slot.ready_since = now
@@ -152,18 +147,18 @@ class AppState:
             [self.slot],
         ):  # one process for all, when all have done it
             await self._until_reloaded(asked)
-            self.record_reload(result)
+            self._record_reload(result)
         return result
 
-    def record_reload(self, result: Reloaded) -> None:
+    def _record_reload(self, result: Reloaded) -> None:
         """Count and log a reload, once for all processes."""
-        self.metrics.reload(refused=bool(result.refused))
+        self.metrics.reloads["refused" if result.refused else "ok"].inc()
         for reason in result.refused:
             log.error("bundle refused, the model served before stays: %s", reason)
         log.info("reloaded: %s new, %s removed", _names(result.loaded), _names(result.removed))
 
     def _publish_models(self) -> None:
-        self.metrics.models(self.service.cards.values(), self.service.provider)
+        self.metrics.models(self.service.registry.cards.values(), self.service.registry.provider)
         self.metrics.golden(self.service.deviations)
         bare = tuple(name for name, moved in self.service.deviations.items() if moved is None)
         if bare:

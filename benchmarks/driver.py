@@ -27,13 +27,16 @@ SOURCE = """
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-int cuInit(unsigned flags) {
+static int noted(void) {
   FILE *calls = fopen(getenv("CUDA_CALLS"), "a");
   fprintf(calls, "%d\\n", getpid());
   fclose(calls);
   return 0;
 }
-int cuDeviceGetCount(int *count) { *count = 1; return 0; }
+int cuInit(unsigned flags) { return noted(); }
+int cuDeviceGet(int *device, int number) { return noted(); }
+int cuDeviceGetCount(int *count) { *count = 1; return noted(); }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = atoll(getenv("CUDA_MEMORY")); return noted(); }
 """
 """NVIDIA's driver, as far as a program may ask whether there is a device. It notes who has called it."""
 

@@ -25,24 +25,17 @@ Texts = tuple[list[str], list[str]]
 SETS: Mapping[str, Mapping[str, str]] = {
     "sst2": {},
     "trec": {
-        "ABBR": "an abbreviation",
-        "DESC": "a description",
-        "ENTY": "an entity",
-        "HUM": "a person",
-        "LOC": "a location",
-        "NUM": "a number",
+        "abbreviation": "an abbreviation",
+        "description": "a description",
+        "entity": "an entity",
+        "person": "a person",
+        "location": "a location",
+        "number": "a number",
     },
     "news": {},
-    "r8": {
-        "acq": "acquisition",
-        "crude": "crude oil",
-        "earn": "earnings",
-        "interest": "interest rates",
-        "money-fx": "foreign exchange",
-        "ship": "shipping",
-    },
+    "r8": {},
 }
-"""Tasks, with the words of labels that are abbreviations."""
+"""Tasks, with what stands for a label where it needs an article."""
 DEV = ("sst2",)
 """Sets with a dev split of whole sentences; of the others a sample of train is read."""
 WEIGHTS = (10.0, 20.0, 30.0, 40.0, 60.0)

@@ -20,7 +20,19 @@ MAX_LINE = 2 * 1024 * 1024
 SURROGATE = re.compile("[\ud800-\udfff]")
 EXCELS_LINE = re.compile(r"sep=([^\r\n])[\r\n]*\Z", re.IGNORECASE)
 """Before the header of some .csv files, for Excel."""
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+OTHER_FILES = {
+    codecs.BOM_UTF32_LE: "is UTF-32: set --encoding utf-32",
+    codecs.BOM_UTF32_BE: "is UTF-32: set --encoding utf-32",
+    codecs.BOM_UTF16_LE: "is UTF-16: set --encoding utf-16",
+    codecs.BOM_UTF16_BE: "is UTF-16: set --encoding utf-16",
+    b"\x1f\x8b": "is a gzip file: add .gz to its name",
+    b"PK\x03\x04": "is a zip file or a workbook: unpack it, or end its name in .xlsx",
+}
+"""What is said of a file that begins so; UTF-32's mark begins with UTF-16's."""
+
+
+class TwoFieldsError(ValueError):
+    """Of one name in a JSON object, of which json would keep the last one."""
 
 
 class Lines(Protocol):
@@ -100,8 +112,8 @@ class Rows:
         while line := self.file.readline(MAX_LINE + 1):
             number += 1
             self.bytes += len(line)
-            if number == 1 and line.startswith(UTF_16):
-                raise self.error(f"{self.name} is UTF-16: set --encoding utf-16")
+            if number == 1 and (said := _of_another_kind(line)):
+                raise self.error(f"{self.name} {said}")
             if len(line) > MAX_LINE:
                 raise self.wrong(number, f"the line is longer than {MAX_LINE} bytes: split it")
             try:
@@ -138,7 +150,9 @@ class Rows:
 
     def _object(self, number: int, line: str) -> dict[str, Any]:
         try:
-            record = json.loads(line)
+            record = json.loads(line, object_pairs_hook=_fields)
+        except TwoFieldsError as error:
+            raise self.wrong(number, f"two fields {error}: remove one") from error
         except ValueError as error:
             reason = f"not JSON ({error}): write one object a line"
             raise self.wrong(number, reason) from error
@@ -238,6 +252,25 @@ class Rows:
 
     def _remedy(self) -> str:
         return f"; set {self.option}" if self.option else ""
+
+
+def _of_another_kind(beginning: bytes) -> str:
+    """What is wrong with a file that begins so; "" for UTF-8."""
+    for mark, said in OTHER_FILES.items():
+        if beginning.startswith(mark):
+            return said
+    if b"\0" in beginning[:2] and beginning.strip(b"\0"):  # letters of ASCII
+        order = "be" if beginning[0] == 0 else "le"
+        return f"looks like UTF-16: set --encoding utf-16-{order}"
+    return ""
+
+
+def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise TwoFieldsError(repr(next(name for name in fields if names.count(name) > 1)))
+    return fields
 
 
 def _malformed(said: str) -> str:

@@ -113,7 +113,7 @@ def strings(inputs: Inputs) -> Inputs:
         else:
             kind = "a missing value" if is_missing(item) else type(item).__name__
             raise BadInput(f"{path} is {kind}: give a string", param=path)
-    return replace(inputs, items=items)
+    return replace(inputs, items=items, remedy="set truncate=True")
 
 
 def text_of(item: Item) -> str:
@@ -143,4 +143,4 @@ def in_chunks(inputs: Inputs) -> Iterator[tuple[list[int], Inputs]]:
         places = [row * step + side for row in rows for side in range(step)]
         items = [inputs.items[place] for place in places]
         paths = [inputs.paths[place] for place in places]
-        yield rows, Inputs(items, paths, inputs.path, step)
+        yield rows, replace(inputs, items=items, paths=paths)

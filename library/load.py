@@ -11,12 +11,11 @@ from heedful.library.model import FittingLabels, Model
 from heedful.library.processes import Processes
 from heedful.runtime.bundles import bundle, shipped
 from heedful.runtime.bundles.card import CARD
+from heedful.runtime.bundles.loader import load_parser
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.device import Device, resolve
 from heedful.runtime.errors import BundleError, StartupError
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.text.errors import ParserError
-from heedful.text.parse import Parser
 
 HUB = "hf://"
 
@@ -58,11 +57,8 @@ def load(
     workers = Processes(processes, same) if processes > 1 else None
     again = partial(load_version, **same, threads=threads, processes=processes)
     loaded = LoadedModel(stored, resolved, each)
-    try:
-        words = parser is None and not stored.card.needs_parser
-        loaded_parser = Parser.load(None if words else pipeline)
-    except ParserError as error:
-        raise StartupError(str(error)) from error
+    words = parser is None and not stored.card.needs_parser
+    loaded_parser = load_parser(None if words else pipeline)
     return Model(folder, loaded, loaded_parser, parallel, workers, again)
 
 

@@ -392,14 +392,7 @@ class Model:
         """The request's result. Raises Unavailable once the model is closed."""
         if self._is_closed:
             raise Unavailable("the model is closed: load it again")
-        try:
-            return run_now(request.steps, self._threads, max_items=batch_size)
-        except BadInput as error:
-            if error.code != "input_too_long":
-                raise
-            # It is spelled as in JSON.
-            said = str(error).replace("truncate to true", "truncate=True")
-            raise BadInput(said, param=error.param, code=error.code) from None
+        return run_now(request.steps, self._threads, max_items=batch_size)
 
     def _choose(self, task: Task) -> LoadedModel:
         """The model. Raises WrongTask, which names the bundles in its folder that do the task."""

@@ -20,6 +20,9 @@ Device = Literal["auto", "cpu", "cuda"]
 """What may be asked for: "auto" takes CUDA where it comes up."""
 Resolved = Literal["cpu", "cuda"]
 TRY_SECONDS = 120
+SHARE = 0.8
+"""Of the device's memory, for all processes; the rest is for what CUDA keeps for each of them."""
+_DRIVER = "libcuda.so.1"
 _PRODUCT = (
     b'\x08\x08:@\n\x11\n\x01x\n\x01x\x12\x01y"\x06MatMul\x12\x01gZ\x13\n\x01x\x12\x0e\n\x0c\x08\x01'
     b"\x12\x08\n\x02\x08\x02\n\x02\x08\x02b\x13\n\x01y\x12\x0e\n\x0c\x08\x01\x12\x08\n\x02\x08\x02\n\x02\x08\x02B\x04\n\x00\x10\r"
@@ -50,7 +53,7 @@ def resolve(device: Device) -> Resolved:
 def _has_driver() -> bool:
     """Whether NVIDIA's driver is there. It is not called."""
     try:
-        ctypes.CDLL("libcuda.so.1")
+        ctypes.CDLL(_DRIVER)
     except OSError:
         return False
     return True
@@ -90,3 +93,37 @@ def run_on_cuda() -> None:
     if session.get_providers()[0] != CUDA:
         raise RuntimeError("the session runs on the CPU")
     session.run(None, {"x": np.ones((2, 2), np.float32)})
+
+
+@cache
+def limit_memory(processes: int) -> None:
+    """Let the sessions on CUDA of this process, one of so many, hold no more than its part of the device's memory.
+
+    They share an arena (`text.graph.open_session` asks for it). No process may be forked from this one afterwards.
+    Raises ProviderError.
+    """
+    import onnxruntime
+
+    from heedful.text.graph import CUDA, ORT_ERRORS
+
+    driver, device, size = ctypes.CDLL(_DRIVER), ctypes.c_int(), ctypes.c_size_t()
+    if (
+        driver.cuInit(0)
+        or driver.cuDeviceGet(ctypes.byref(device), 0)
+        or driver.cuDeviceTotalMem_v2(ctypes.byref(size), device)
+    ):
+        raise ProviderError("NVIDIA's driver does not say how much memory the device has")
+    arena = {"max_mem": int(SHARE * size.value / processes)}
+    # ONNX Runtime's defaults: regions grow by powers of two.
+    arena |= {"arena_extend_strategy": 0, "initial_chunk_size_bytes": -1}
+    arena |= {"max_dead_bytes_per_chunk": -1, "initial_growth_chunk_size_bytes": -1}
+    place = onnxruntime.OrtMemoryInfo(
+        "Cuda", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
+    )
+    onnxruntime.preload_dlls()  # from the nvidia wheels, where they are installed
+    try:
+        onnxruntime.create_and_register_allocator_v2(
+            CUDA, place, {}, onnxruntime.OrtArenaCfg(arena)
+        )
+    except ORT_ERRORS as error:
+        raise ProviderError(f"ONNX Runtime limits no memory of the device: {error}") from error

@@ -14,6 +14,7 @@ HeedfulError
     +-- Unavailable         not ready, or shutting down
     +-- TimedOut            the request's time limit passed
     +-- InferenceFailed     the parser or the model failed on a valid input: our fault
+        +-- OutOfMemory     the device has no memory for one text
 
 HTTP statuses are decided in `app.errors`, nowhere else.
 """
@@ -86,3 +87,7 @@ class TimedOut(RequestError):
 
 class InferenceFailed(RequestError):
     code = "inference_failed"
+
+
+class OutOfMemory(InferenceFailed):
+    code = "out_of_memory"

@@ -89,24 +89,20 @@ class Inference:
             cut = vectors[:, :dimensions]
             return unit_rows(cut).astype(np.float32) if normalize else np.ascontiguousarray(cut)
 
-        rows = inputs.count_rows(self.max_rows)
-        inputs.check_texts()
-        steps = self._vectors(inputs, finish, truncate=truncate, mean=mean)
-        return Request(steps, rows, self.bulk)
+        return self.checked(inputs, self._vectors(inputs, finish, truncate=truncate, mean=mean))
 
     def similarity(
         self, source: Inputs, others: Inputs, *, truncate: bool = False, mean: bool = False
     ) -> Request[Result[Doubles]]:
         """Cosines (N,) of one text with each of the others; `mean` as in `embed`."""
-        both = Inputs([*source.items, *others.items], [*source.paths, *others.paths])
-        rows = others.count_rows(self.max_rows)
-        both.check_texts()
+        items, paths = [*source.items, *others.items], [*source.paths, *others.paths]
+        both = replace(others, items=items, paths=paths)
+        source.check_texts()
 
         def finish(vectors: Floats) -> Doubles:
             return cosines(vectors[0], vectors[1:])
 
-        steps = self._vectors(both, finish, truncate=truncate, mean=mean)
-        return Request(steps, rows, self.bulk)
+        return self.checked(others, self._vectors(both, finish, truncate=truncate, mean=mean))
 
     def classify(
         self, inputs: Inputs, *, truncate: bool = False, raw: bool = False, trust: bool = False
@@ -115,39 +111,38 @@ class Inference:
 
         With `raw` logits instead.
         """
-        rows = inputs.count_rows(self.max_rows)
-        inputs.check_texts()
         finish = np.asarray if raw else partial(probabilities, self.card)
-        return Request(self._score(inputs, truncate, finish, trust), rows, self.bulk)
+        return self.checked(inputs, self._score(inputs, truncate, finish, trust))
 
     def relatedness(
         self, pairs: Inputs, *, truncate: bool = False, trust: bool = False
     ) -> Request[Result[Doubles]]:
         """How related the two sentences of each pair are, from 1 to 5: (N,)."""
-        rows = pairs.count_rows(self.max_rows)
-        pairs.check_texts()
-        return Request(self._score(pairs, truncate, expected_score, trust), rows, self.bulk)
+        return self.checked(pairs, self._score(pairs, truncate, expected_score, trust))
 
     def tokenize(
         self, inputs: Inputs, *, truncate: bool = False
     ) -> Request[Result[list[TokenizedText]]]:
         """The tokens that the model would read, always with their tree."""
-        rows = inputs.count_rows(self.max_rows)
-        inputs.check_texts()
 
         def steps() -> Steps[Result[list[TokenizedText]]]:
             parsed = yield from self.read(inputs, truncate=truncate, tree=True)
             return parsed.result(parsed.tokenized())
 
-        return Request(steps(), rows, self.bulk)
+        return self.checked(inputs, steps())
 
     def explain(
         self, inputs: Inputs, options: ExplainOptions, *, truncate: bool = False
     ) -> Request[Result[tuple[list[TokenizedText], ExplainResult]]]:
         """What the model attends to in a sentence or in the two of a pair."""
         check_priors(self.model, options)
+        return self.checked(inputs, self._explain(inputs, options, truncate))
+
+    def checked(self, inputs: Inputs, steps: Steps[T]) -> Request[T]:
+        """The request of these steps. Raises BadInput, TooManyInputs."""
+        rows = inputs.count_rows(self.max_rows)
         inputs.check_texts()
-        return Request(self._explain(inputs, options, truncate), 1, self.bulk)
+        return Request(steps, rows, self.bulk)
 
     def _explain(
         self, inputs: Inputs, options: ExplainOptions, truncate: bool
@@ -155,7 +150,7 @@ class Inference:
         limit = max_tokens(self.model, options) if truncate else None
         parsed = yield from self.read(inputs, truncate=truncate, tree=True, max_tokens=limit)
         for text, path in zip(parsed.parses, inputs.paths, strict=True):
-            check_length(self.model, text, path, options)
+            check_length(self.model, text, path, options, inputs.remedy)
         found = yield from explain(self.model, parsed.parses, options)
         vectors = np.concatenate([one.embedding for one in found.sentences])
         if self.answered is not None:
@@ -238,7 +233,9 @@ class Inference:
         ]
         if model.vocab.limit:
             parses = list(map(model.fit, parses))
-        inputs.check_parses(parses, card, model.vocab.limit, truncate=truncate)
+        if not truncate:
+            inputs.check_not_cut(parses, card, model.vocab.limit, self.parser.tokenizer)
+        inputs.check_hold_tokens(parses)
         sentences: list[Sentence] = []
         for begin in range(0, len(parses), ROWS_AT_ONCE):
             if begin:

@@ -7,7 +7,10 @@ from typing import Self
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BadInput, TooManyInputs
 from heedful.text.parse import Parse
-from heedful.text.tokenize import MAX_CHUNK
+from heedful.text.tokenize import MAX_CHUNK, TextTokenizer
+
+COUNTED = 10
+"""A text that is too long is counted up to so many times the limit."""
 
 Item = str | Parse
 """A text, or a tree that replaces it and is used as given."""
@@ -24,6 +27,8 @@ class Inputs:
     paths: Sequence[str]
     path: str = "inputs"  # of the list of rows
     texts_per_row: int = 1
+    remedy: str = "set truncate to true"
+    """How the caller has long texts cut."""
 
     @classmethod
     def from_texts(cls, texts: Sequence[Item], path: str = "inputs") -> Self:
@@ -71,24 +76,40 @@ class Inputs:
         for path in [self.paths[row] for row in rows if not isinstance(self.items[row], str)]:
             raise BadInput(
                 f"{path} is a tree and longer than the model reads: shorten it, send it as text, "
-                "or set truncate to true",
+                f"or {self.remedy}",
                 param=path,
                 code="input_too_long",
             )
 
-    def check_parses(
-        self, parses: Sequence[Parse], card: Card, max_pieces: int | None, *, truncate: bool
-    ) -> None:
-        """Raise BadInput for a text that was cut without `truncate`, or that holds no token."""
+    def check_hold_tokens(self, parses: Sequence[Parse]) -> None:
+        """Raise BadInput for a text that holds no token."""
         for parse, path in zip(parses, self.paths, strict=True):
-            if parse.cut and not truncate:
+            if not parse.tokens:
+                raise BadInput(f"{path} holds no token: send a text", param=path)
+
+    def check_not_cut(
+        self, parses: Sequence[Parse], card: Card, max_pieces: int | None, tokenizer: TextTokenizer
+    ) -> None:
+        """Raise BadInput for a text that was cut: it says how long the text is."""
+        for item, parse, path in zip(self.items, parses, self.paths, strict=True):
+            if parse.cut:
                 pieces = f"{max_pieces} word pieces, " if max_pieces else ""
+                length = (
+                    _length(item, card.max_tokens, tokenizer)
+                    or f"more than {max_pieces} word pieces"
+                )
                 raise BadInput(
-                    f"{path} is longer than {card.name} reads ({card.max_tokens} tokens, {pieces}"
-                    f"and {MAX_CHUNK} characters without white space): shorten it, "
-                    "or set truncate to true",
+                    f"{path} has {length} and is longer than {card.name} reads "
+                    f"({card.max_tokens} tokens, {pieces}and {MAX_CHUNK} characters without white space): "
+                    f"shorten it, or {self.remedy}",
                     param=path,
                     code="input_too_long",
                 )
-            if not parse.tokens:
-                raise BadInput(f"{path} holds no token: send a text", param=path)
+
+
+def _length(item: Item, limit: int, tokenizer: TextTokenizer) -> str:
+    """How long an input is of which a model reads `limit` tokens; "" where these are too many word pieces."""
+    read = tokenizer.tokenize(item, COUNTED * limit) if isinstance(item, str) else item
+    if len(read) > limit:
+        return f"{'more than ' if read.cut else ''}{len(read)} tokens"
+    return f"more than {MAX_CHUNK} characters without white space" if read.cut else ""

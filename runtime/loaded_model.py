@@ -14,7 +14,7 @@ from heedful.runtime.device import Resolved
 from heedful.runtime.engine.graphs import check_encoder, check_head, head_inputs
 from heedful.runtime.engine.session import EncoderRunner, FunctionRunner, OrtSession, head_runner
 from heedful.runtime.engine.work import Steps, Work, run_now
-from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError
+from heedful.runtime.errors import BundleError, InferenceFailed, OutOfMemory, ProviderError
 from heedful.runtime.explain.graph import ExplainGraph, open_checked
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence
@@ -67,18 +67,32 @@ class LoadedModel:
         return ExplainGraph(self._explained, self.card, EXPLAIN)
 
     def warm(self) -> None:
-        """On a GPU run a ladder of shapes, so that no request pays for the first run of one.
+        """On a GPU run a ladder of shapes: no request pays for the first run of one, and a full batch fits the memory.
 
-        On the CPU that costs half a millisecond at most, and the checks of `__init__` have run every graph.
+        On the CPU that costs half a millisecond at most, and the checks of `__init__` have run every graph. Raises
+        ProviderError where the memory does not hold one sentence.
         """
         if self.encoder.session.provider != CUDA:
             return
         for length in sorted({min(length, self.card.max_tokens) for length in LADDER}):
             sentence = self.vocab.sentence(["a"] * length, np.arange(length))
             for size in (1, max(1, self.encoder.budget // self.encoder.costs([sentence])[0])):
-                vectors = np.array(self.encoder.run(self.encoder.prepare([sentence] * size)))
+                vectors = self._encoded(sentence, size)
                 if self._head:
                     run_now(self.logits(*[vectors] * len(head_inputs(self.card))))
+
+    def _encoded(self, sentence: Sentence, size: int) -> Floats:
+        """Vectors of a batch of that size, or of what the memory holds, to which the budget then falls."""
+        try:
+            return np.array(self.encoder.run(self.encoder.prepare([sentence] * size)))
+        except OutOfMemory as error:
+            if size == 1:
+                raise ProviderError(
+                    f"bundle {self.card.name}: the device's memory does not hold a sentence of {len(sentence)} words: "
+                    "serve fewer models, or with fewer processes"
+                ) from error
+            self.encoder.budget = size // 2 * self.encoder.costs([sentence])[0]
+            return self._encoded(sentence, size // 2)
 
     def check_golden(self) -> None:
         """Compare with the bundle's golden vectors, if it has any. Raises BundleError with the figure."""

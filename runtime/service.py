@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from heedful.runtime.bundles.card import Card
 from heedful.runtime.bundles.loader import BundleLoader, Loaded, Reloaded
 from heedful.runtime.bundles.self_test import SelfTest, self_test
-from heedful.runtime.device import Device, resolve
+from heedful.runtime.cores import usable_cores
+from heedful.runtime.device import Device, limit_memory, resolve
 from heedful.runtime.engine.cache import VectorCache
 from heedful.runtime.engine.engine import STUCK_SECONDS, Engine
 from heedful.runtime.engine.health import FAILURES
@@ -40,13 +40,15 @@ TRIM_INTERVAL = 2.0
 class Options:
     """`max_queue` bounds the inputs in flight of all requests, `max_batch_inputs` those of one.
 
-    Batches run on the event loop, or in `threads` where that is given; on a GPU in one. Up to `cache_items` vectors
-    are cached, within `runtime.engine.cache.BYTES`; 0 turns the cache off.
+    Batches run on the event loop, or in `threads` where that is given; on a GPU in one, and `processes` share its
+    memory, by default one a core. Up to `cache_items` vectors are cached, within `runtime.engine.cache.BYTES`; 0 turns
+    the cache off.
     """
 
     models: Path
     parser: str | None = None  # a spaCy pipeline; None is the folder `parser` under `models`
     device: Device = "auto"
+    processes: int | None = None
     threads: int | None = None
     max_queue: int = 8192
     max_batch_inputs: int = 2048
@@ -69,6 +71,8 @@ class Service:
         self.options = options
         device = resolve(options.device)
         on_cuda = device == "cuda"
+        if on_cuda:
+            limit_memory(options.processes or usable_cores())
         # A GPU runs one large batch at a time; on a CPU several small ones do more than one that is split.
         batch_threads = 1 if on_cuda else options.threads or 0
         graph_threads = (options.threads or 1) if on_cuda else 1
@@ -77,7 +81,8 @@ class Service:
         self._out_of_distribution = OutOfDistributionCounter(observer)
         self._loader = BundleLoader(options.models, device, graph_threads)
         self._loaded = loaded
-        self._registry = ModelRegistry({})
+        self.registry = ModelRegistry({})
+        """The models that serve now."""
         self._parser: Parser
         self._loading = asyncio.Lock()  # held while models are loaded
         self.refused: tuple[str, ...] = ()
@@ -89,40 +94,20 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
-    def cards(self) -> Mapping[str, Card]:
-        """Cards of the loaded models by name, in order of their names."""
-        return self._registry.cards
-
-    @property
-    def defaults(self) -> Mapping[Task, str]:
-        """The model that does each task when a request names none."""
-        return self._registry.defaults
-
-    @property
-    def provider(self) -> str:
-        """The execution provider in use, as the session reports it; "" before the start."""
-        return self._registry.provider
-
-    @property
     def parser(self) -> Mapping[str, str] | None:
         """Name and fingerprint of the parser; None where no model needs one."""
         parser = self._parser
         return {"name": parser.name, "fingerprint": parser.fingerprint} if parser.trees else None
 
     @property
-    def version(self) -> str:
-        """A hash of the loaded models' names and versions."""
-        return self._registry.version
-
-    @property
     def precisions(self) -> Mapping[str, str]:
         """Each loaded model's matrix products by name: "int8" or "float32"."""
-        return {name: model.precision for name, model in self._registry.models.items()}
+        return {name: model.precision for name, model in self.registry.models.items()}
 
     @property
     def deviations(self) -> Mapping[str, float | None]:
         """How far each model's golden vectors have moved, at the last look; None without any."""
-        return {name: model.deviation for name, model in self._registry.models.items()}
+        return {name: model.deviation for name, model in self.registry.models.items()}
 
     def bind(self, task: Task, model: str | None = None, *, bulk: bool = False) -> Inference:
         """Resolve a request's task and model, once. A bulk request may wait while others do not.
@@ -134,7 +119,7 @@ class Service:
                 f"the service is {self._state}: it takes no requests",
                 code="not_ready" if self._state == "starting" else None,
             )
-        chosen = self._registry.choose(task, model)
+        chosen = self.registry.choose(task, model)
         max_rows = self.options.max_batch_inputs
         return Inference(
             chosen, self._parser, max_rows, bulk, self._cache, self._out_of_distribution.answered
@@ -142,7 +127,7 @@ class Service:
 
     def zero_shot(self, first: Inference, *, named: bool) -> ZeroShot:
         """Zero-shot classification by a bound model, and by the default NLI model unless `named` asks for one alone."""
-        both = not named and first.card.kind == "embedding" and "nli" in self.defaults
+        both = not named and first.card.kind == "embedding" and "nli" in self.registry.defaults
         return ZeroShot([first, self.bind("nli", bulk=first.bulk)] if both else [first])
 
     async def answer(self, request: Request[T]) -> T:
@@ -161,7 +146,7 @@ class Service:
                 if loaded is None:
                     loaded = await asyncio.to_thread(self._loader.load, self.options.parser)
                 self._loaded = None  # a reload may replace it
-                self._registry, self._parser = loaded.registry, loaded.parser
+                self.registry, self._parser = loaded.registry, loaded.parser
                 await asyncio.to_thread(trim_heap)
             except BaseException:
                 await self.stop(timeout=0)
@@ -179,8 +164,8 @@ class Service:
         async with self._loading:
             if self._state != "started":
                 raise Unavailable(f"the service is {self._state}: it loads no models")
-            self._registry, done = await asyncio.to_thread(
-                self._loader.reload, self._registry, self._parser
+            self.registry, done = await asyncio.to_thread(
+                self._loader.reload, self.registry, self._parser
             )
             self.refused = done.refused
             self._tested = None  # it was of the models before
@@ -195,7 +180,7 @@ class Service:
         async with self._testing:
             now = time.monotonic()
             if self._tested is None or now - self._tested[0] > SELF_TEST_INTERVAL:
-                models = list(self._registry.models.values())
+                models = list(self.registry.models.values())
                 result = await self.answer(Request(self_test(models, self._parser), rows=1))
                 for model in models:
                     model.deviation = result.deviations[model.card.name]
@@ -247,7 +232,7 @@ class Service:
         """By model, how often in a row its session has failed, of those that fail."""
         if not (failures := self._engine.health.failures):
             return {}
-        models = self._registry.models.items()
+        models = self.registry.models.items()
         return {name: failures[m.encoder] for name, m in models if m.encoder in failures}
 
     async def _trim(self) -> None:

@@ -79,16 +79,15 @@ class ZeroShot:
         The labels' add up to 1, unless several may fit or there is only one. The first model's are the card, counts
         and trust of the result. Raises BadInput and TooManyInputs at once.
         """
-        rows = inputs.count_rows(self.inferences[0].max_rows)
-        inputs.check_texts()
         steps = self._classify(inputs, labels, labels.sentences(), truncate, trust)
-        return Request(steps, rows, self.inferences[0].bulk)
+        return self.inferences[0].checked(inputs, steps)
 
     def _classify(
         self, inputs: Inputs, labels: Labels, sentences: Inputs, truncate: bool, trust: bool
     ) -> Steps[Result[Doubles]]:
         count = len(inputs)
-        both = Inputs([*inputs.items, *sentences.items], [*inputs.paths, *sentences.paths])
+        items, paths = [*inputs.items, *sentences.items], [*inputs.paths, *sentences.paths]
+        both = replace(inputs, items=items, paths=paths)
         tree = any(inference.card.tree for inference in self.inferences)
         scores, none = np.zeros((count, len(sentences))), 0.0
         read: list[tuple[Parsed, Floats]] = []

@@ -51,14 +51,6 @@ async def nli(
     return await service.answer(service.bind("nli", model).classify(inputs, **fields))
 
 
-async def similarity(service: Service, source: str, others: Sequence[str]) -> Result[Array]:
-    return await service.answer(
-        service.bind("embed").similarity(
-            Inputs([source], ["source"]), Inputs.from_texts(others, "others")
-        )
-    )
-
-
 async def tokenize(
     service: Service, texts: Sequence[Item], *, model: str | None = None
 ) -> Result[list[TokenizedText]]:

@@ -58,7 +58,7 @@ class Process:
         command: Sequence[str | Path] = (sys.executable, "-m", "heedful"),
         cwd: Path = ROOT,
     ) -> None:
-        self._log = log
+        self._log, self.env = log, env
         self._held = log.with_name(f"{log.name}.held")
         arguments = [part for flag, value in flags.items() for part in (f"--{flag}", value)]
         path = [str(without_torch(log.with_name("no_torch")))]

@@ -186,16 +186,6 @@ def test_the_default_of_each_task(client: httpx.Client) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [("A gorgeous, witty, seductive movie.", "positive"), ("A dull, tedious mess.", "negative")],
-)
-def test_it_tells_praise_from_blame(client: httpx.Client, text: str, label: str) -> None:
-    ranked = client.post("/classify", json={"inputs": text, "model": "ms-san-sst2"}).json()
-    assert ranked[0]["label"] == label
-    assert ranked[0]["score"] > 0.8
-
-
 UNLISTED = (
     *("zorvex", "zorvax", "18.2317", "18.2318", "iOSS", "IOSS"),
     *("COVYD-19771", "naïvest", "你好世界啊", "Приветик"),

@@ -97,7 +97,6 @@ class Batch:
     ids: Ints  # (B, S), PAD on padding
     heads: Ints  # (B, L), a padding token is its own head
     lengths: Ints  # (B,), in words
-    padding: float  # share of `ids` that is padding, 0..1
     pieces: Ints | None = None  # (B, L), 0 on padding
     features: Ints | None = None  # (K, F) of all composed words; None without any
 
@@ -122,7 +121,6 @@ class Batch:
             ids=ids,
             heads=self.heads[chosen, :L],
             lengths=self.lengths[chosen],
-            padding=float((ids == PAD).mean()),
             pieces=None if self.pieces is None else self.pieces[chosen, :L],
         )
 
@@ -142,7 +140,6 @@ def collate(sentences: Sequence[Sentence]) -> Batch:
         ids,
         heads,
         lengths,
-        1.0 - int(sizes.sum()) / ids.size,
         _padded(pieces, lengths, 0) if pieces else None,
         _join_features(sentences, ids),
     )
@@ -165,7 +162,6 @@ def _single(sentence: Sentence) -> Batch:
         ids,
         heads,
         np.array([heads.size]),
-        0.0,
         None if pieces is None else pieces.astype(np.int64)[None],
         None if features is None else features.copy(),
     )

@@ -91,7 +91,13 @@ def open_session(
         # TF32 keeps ten bits of each factor: a vector would change in its third digit.
         settings = {"use_tf32": "0", "arena_extend_strategy": "kSameAsRequested"}
         providers.insert(0, (CUDA, settings))
+        # The process's arena, if `runtime.device.limit_memory` has made one.
+        options.add_session_config_entry("session.use_env_allocators", "1")
     with ort_errors():
         return onnxruntime.InferenceSession(
-            graph, options, providers=providers, disabled_optimizers=[] if cuda else SLOW_FUSIONS
+            graph,
+            options,
+            providers=providers,
+            disabled_optimizers=[] if cuda else SLOW_FUSIONS,
+            enable_fallback=0,  # or the package would go on without CUDA after an error of it
         )

@@ -2,7 +2,8 @@
 
 IGNORABLE is Unicode's property Default_Ignorable_Code_Point (DerivedCoreProperties.txt), whose blocks stay as they
 are in every later version: the code points that Unicode may still assign there are in it. ANNOTATION marks and control
-characters have no glyph either. White space is none of these.
+characters have no glyph either. Unicode's White_Space is none of these; U+001C to U+001F, which `str.isspace` counts
+to it, are.
 """
 
 import re
@@ -17,17 +18,21 @@ CONTROLS = "".join(
     rf"\x{code:02x}"
     for code in range(0xA0)
     if unicodedata.category(chr(code)) == "Cc"
-    and not chr(code).isspace()
+    and code not in (9, 10, 11, 12, 13, 0x85)  # white space
     and code
     not in (0x1B, 0x91, 0x92, 0x93, 0x94, 0x9B)  # escapes; quotation marks (text.plain.MARKS)
 )
 _ESCAPES = (
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # a terminal's colours and cursor
-    r"|\x9b[0-9:;]+m"  # colours in one byte less
+    r"\x1b\[\?1[hl]\x1b[=>]"  # the keypad
+    r"|\x1b\[[0-?]*[ -/]*(?:[@-~]|\Z)"  # a terminal's colours and cursor, at the end of a text cut short too
+    r"|\x9b(?:[0-9:;]+m|m(?!\w)|\?[0-9;]*[hl]|[0-3][JK])"  # those of most use in one byte less
     r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # titles, links
-    r"|\x1b[()][0-9A-Z]"  # character sets
+    r"|[\x90\x9d][^\x07\x1b\x90\x9d]*(?:\x07|\x1b\\)"
+    r"|\x1b[()*+./#%-][0-9A-Z@]"  # character sets
+    r"|\x1b(?:[78]|[cDEHMNOZ](?![a-z]))"  # saved and restored, reset
 )
-"""ECMA-48's control sequences."""
+"""ECMA-48's control sequences. A byte of C1 may be Windows-1252's read as Latin-1 ("\x9bmore" is "›more"), and an
+escape may stand alone before a word: what could be either is read."""
 _GONE = f"{IGNORABLE}{ANNOTATION}{CONTROLS}"
 INVISIBLE = re.compile(rf"(?:{_ESCAPES}|[\x1b\x9b]|[{_GONE}]+)+")
 _PICTURES = r"\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001f1e5\U0001f200-\U0001faff"

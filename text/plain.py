@@ -42,12 +42,14 @@ _NAMES = (
 )
 ELEMENTS = frozenset(_NAMES.split())
 """HTML's, those that are obsolete included: other names between angle brackets are the text's own words."""
+_SPACE = r"[^\S\x1c-\x1f]"
+"""White space but U+001C to U+001F (text.invisible)."""
 TAG = re.compile(
     r"<!--(?:[^<-]|<(?!!--)|-(?!->))*+-->"  # up to another beginning: the time stays linear
     r"|</?([a-z][a-z0-9]*)"
-    r"(?:\s++(?:async|autoplay|checked|compact|controls|data-[\w-]+|default|defer|disabled|download|hidden|inert|ismap"
+    rf"(?:{_SPACE}++(?:async|autoplay|checked|compact|controls|data-[\w-]+|default|defer|disabled|download|hidden|inert|ismap"
     r"|itemscope|loop|multiple|muted|noshade|nowrap|open|readonly|required|reversed|selected)(?=[\s/>]))*"
-    r"(?:\s++[a-z][\w:.-]*\s*=[^<>]{0,300})?\s*/?>",
+    rf"(?:{_SPACE}++[a-z][\w:.-]*{_SPACE}*=[^<>]{{0,300}})?{_SPACE}*/?>",
     re.IGNORECASE,
 )
 """A comment, or what may be a tag, with its name. Of attributes without a value only HTML's count: "a <b and c> d"."""

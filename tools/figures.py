@@ -44,7 +44,7 @@ SENTENCES = 1000
 OPINIONS = ("amazing", "happy", "recommend", "poor", "terrible", "worst")
 REVIEWS = 1000
 LAMAS = ("lama", "lama-ctx")
-CLASSES = {"r8": ("ship", "money-fx"), "yelp": ("1", "5")}
+CLASSES = {"r8": ("shipping", "foreign exchange"), "yelp": ("1", "5")}
 """Classes in LAMA's Table 4 by task; SEEN is how many texts hold a word of the TOP ones."""
 SEEN, TOP = 4, 20
 MAX_TOKENS = 128
@@ -106,7 +106,7 @@ async def _draw(
     written = []
     async with running(options) as service:
         for one in FIGURES:
-            card = next(filter(one.fits, service.cards.values()), None)
+            card = next(filter(one.fits, service.registry.cards.values()), None)
             if card is None:
                 console.print(f"{one.file}: left out, {options.models} has no {one.wanted}")
                 continue
@@ -147,7 +147,7 @@ async def _accuracy_by_length(context: Context) -> Figure:
     task = tasks.get("sst5")
     examples = task.dev.read(context.data)
     series = {}
-    for card in context.service.cards.values():
+    for card in context.service.registry.cards.values():
         if set(card.labels) != set(task.labels):
             continue
         lengths: list[int] = []

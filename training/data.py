@@ -47,13 +47,13 @@ class Rows:
         if self.framing:
             ids, pieces = self.framing.pad(self.ids, chosen), np.zeros_like(heads)
             pieces[inside] = self.framing.counts[words]
-            return Batch(ids, heads, lengths, float((ids == PAD).mean()), pieces)
+            return Batch(ids, heads, lengths, pieces)
         found, features = self.ids[words], None
         if self.spelling:
             found, features = self.spelling.compose(found, drop)
         padded = np.full(inside.shape, PAD, np.int64)
         padded[inside] = found
-        return Batch(padded, heads, lengths, 1.0 - len(words) / padded.size, features=features)
+        return Batch(padded, heads, lengths, features=features)
 
 
 @dataclass(frozen=True, slots=True)

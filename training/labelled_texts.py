@@ -20,10 +20,10 @@ from heedful.training.errors import DataError
 FORMATS: dict[str, Format] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl"}
 FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
     ".parquet": ("read_parquet", {"dtype_backend": "numpy_nullable"}),
-    ".xlsx": ("read_excel", {"dtype": str, "keep_default_na": False}),
+    ".xlsx": ("read_excel", {"dtype": str, "keep_default_na": False, "header": None}),
 }
 """Read by the function of pandas of that name with these keywords: a number stays as it is written beside an empty
-cell, and a word like "None" or "n/a" is a text."""
+cell, and a word like "None" or "n/a" is a text. pandas would rename the second of two equal names in a header."""
 OPTIONS = "--text-column (or --pair-columns) and --label-column"
 INSTEAD_OF_LIST = "; several labels are one string: set --multi-label to what separates them"
 OTHER_ENCODING = ", or set --encoding cp1252, Excel's on Windows"
@@ -249,14 +249,11 @@ def _other_columns(format: Format, reading: Reading) -> str:
 
 def _frame(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line]:
     """The rows of a .parquet file, or of the first sheet of an .xlsx file, which alone may lack a header."""
-    suffix, header = path.suffix.lower(), reading.header
-    numbered = suffix == ".xlsx" and not header
+    suffix = path.suffix.lower()
     try:
         import pandas
 
         name, keywords = FRAMES[suffix]
-        if numbered:
-            keywords = {**keywords, "header": None}
         content = BytesIO(path.read_bytes())
         frame = getattr(pandas, name)(content, **keywords)
         if suffix == ".xlsx" and (others := pandas.ExcelFile(content).sheet_names[1:]):
@@ -271,14 +268,18 @@ def _frame(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
         raise DataError(
             f"{path.name} cannot be read as {suffix}: save it again, or as .csv"
         ) from error
-    first = 2 if suffix == ".xlsx" and header else 1  # a sheet's header is its row 1
-    names = [str(name) for name in (range(1, frame.shape[1] + 1) if numbered else frame.columns)]
+    names, first = [str(name) for name in frame.columns], 1
+    if suffix == ".xlsx" and reading.header and len(frame):
+        names, frame, first = [str(name) for name in frame.iloc[0]], frame.iloc[1:], 2
+    elif suffix == ".xlsx":
+        names = [str(number) for number in range(1, frame.shape[1] + 1)]
     for name in wanted:
-        if names.count(name) != 1:
+        held = f"it has {', '.join(names)}"
+        if name not in names:
             guess = similar(name, names)
-            raise DataError(
-                f"{path.name}: no column {name!r}: it has {', '.join(names)}{guess}; set {OPTIONS}"
-            )
+            raise DataError(f"{path.name}: no column {name!r}: {held}{guess}; set {OPTIONS}")
+        if names.count(name) > 1:
+            raise DataError(f"{path.name}: two columns {name!r}: {held}: rename one")
     frame.columns = names
     for name in wanted:
         for line, value in enumerate(frame[name], first):

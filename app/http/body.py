@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -174,19 +174,13 @@ def check_counts(value: object, max_inputs: int, path: str = "") -> None:
                 continue
             if len(field) > max_inputs and not _is_one_text(name, field):
                 param = path + name
+                held = f"{param} holds {len(field)}, more than"
+                remedy = f"the {max_inputs} of any field: leave it out"
                 if name in INPUTS:
-                    check_length(field, max_inputs, param)
-                held = f"{param} holds {len(field)}, more than the {max_inputs} of any field"
-                raise TooManyInputs(f"{held}: leave it out", param=param)
+                    remedy = f"{max_inputs}: send several requests"
+                raise TooManyInputs(f"{held} {remedy}", param=param)
         elif isinstance(field, dict) and name not in NO_INPUTS:
             check_counts(field, max_inputs, f"{path}{name}.")
-
-
-def check_length(items: Sequence[object], max_inputs: int, path: str) -> None:
-    """Raise TooManyInputs if the field `path` holds more."""
-    if len(items) > max_inputs:
-        message = f"{path} holds {len(items)}, more than {max_inputs}: send several requests"
-        raise TooManyInputs(message, param=path)
 
 
 def _is_one_text(field: str, items: list[object]) -> bool:

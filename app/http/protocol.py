@@ -75,7 +75,7 @@ class Protocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         state = state_of(cast(Any, config.app))
         self._settings, self._metrics = state.settings, state.metrics
-        self._count = state.metrics.limit
+        self._limits = state.metrics.limits
         self.timeout_keep_alive = cast(int, state.settings.idle_timeout)
         self.waiting, self._max_connections = state.waiting, state.max_connections
         self._deadline = self.loop.time() + self._settings.head_timeout  # of a head, or to linger
@@ -98,7 +98,7 @@ class Protocol(HttpToolsProtocol):
             self.waiting[self] = None
             next(iter(self.waiting)).give_way("max_connections")
         else:
-            self._count("max_connections")
+            self._limits["max_connections"].inc()
             self._refuse(Unavailable("too many connections are open: try again later"))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -269,7 +269,7 @@ class Protocol(HttpToolsProtocol):
         self._deadline = self.loop.time() + self._settings.head_timeout
 
     def _too_large(self, limit: str) -> errors.Refused:
-        self._count(limit)
+        self._limits[limit].inc()
         most = getattr(self._settings, limit)
         if limit == "max_url_bytes":
             message = f"the URL is longer than {most} bytes: shorten it"
@@ -284,13 +284,13 @@ class Protocol(HttpToolsProtocol):
         if not unsent or not self._unsent or unsent < self._unsent:
             self._unsent, self._unsent_since = unsent, now
         elif now - self._unsent_since >= self._settings.write_timeout:
-            self._count("write_timeout")
+            self._limits["write_timeout"].inc()
             self.transport.abort()
             return
         if now < self._deadline:
             return
         if self._in_head and not self._dropping:
-            self._count("head_timeout")
+            self._limits["head_timeout"].inc()
             limit = self._settings.head_timeout
             message = f"no complete head within {limit:g} s"
             self._refuse(errors.Refused(message, code="request_timeout"))
@@ -302,7 +302,7 @@ class Protocol(HttpToolsProtocol):
 
     def give_way(self, limit: str) -> None:
         """Close the connection, which has no request in progress, for this limit's sake."""
-        self._count(limit)
+        self._limits[limit].inc()
         self._deadline = math.inf
         self.waiting.pop(self, None)
         self.transport.close()

@@ -8,9 +8,10 @@ labels' values; the values. A process that replaces a dead one goes on with its 
 from __future__ import annotations  # memoryview has no parameters before Python 3.14
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -103,14 +104,16 @@ class Family(dict[Labels, S], Generic[S]):
     def __init__(
         self,
         part: Part,
+        kind: Any,
         name: str,
         help: str,
         labels: tuple[str, ...],
         made: Callable[[memoryview[float], int], S],
         bounds: Sequence[float] | None = None,
     ) -> None:
+        """`kind` is prometheus_client's class of it. `made` makes a series at a place."""
         super().__init__()
-        self.name, self.help, self.labels, self.bounds = name, help, labels, bounds
+        self.kind, self.name, self.help, self.labels, self.bounds = kind, name, help, labels, bounds
         self._part, self._made = part, made
         self._count = 1 if bounds is None else len(bounds) + 2
 
@@ -127,6 +130,19 @@ class Family(dict[Labels, S], Generic[S]):
     def _key(self, values: Sequence[str | int]) -> bytes:
         return "\0".join((self.name, *map(str, values))).encode()
 
+    def metric(self, sums: Mapping[tuple[str, ...], Sequence[float]]) -> Metric:
+        """The metric as the page shows it, from the values of each series."""
+        shown = self.kind(self.name, self.help, labels=self.labels)
+        edges = [*map(str, map(float, self.bounds or ())), "+Inf"]
+        for labels, values in sums.items():
+            if self.bounds is None:
+                shown.add_metric(labels, values[0])
+            else:
+                buckets = list(zip(edges, accumulate(values[:-1]), strict=True))
+                shown.add_metric(labels, buckets, values[-1])
+        metric: Metric = shown
+        return metric
+
 
 class Counts(Collector):
     """Every metric, summed over the parts."""
@@ -134,65 +150,45 @@ class Counts(Collector):
     def __init__(self, part: Part, parts: Sequence[memoryview]) -> None:
         """`part` is this process's."""
         self._part, self._parts = part, parts
-        self.counters: list[Family[Counter]] = []
-        self.gauges: list[Family[Gauge]] = []
-        self.histograms: list[Family[Histogram]] = []
+        self.families: list[Family[Any]] = []
 
     def counter(self, name: str, help: str, *labels: str) -> Family[Counter]:
-        self.counters.append(Family(self._part, name, help, labels, Counter))
-        return self.counters[-1]
+        return self._added(Family(self._part, CounterMetricFamily, name, help, labels, Counter))
 
     def gauge(self, name: str, help: str, *labels: str) -> Family[Gauge]:
-        self.gauges.append(Family(self._part, name, help, labels, Gauge))
-        return self.gauges[-1]
+        return self._added(Family(self._part, GaugeMetricFamily, name, help, labels, Gauge))
 
     def histogram(
         self, name: str, help: str, bounds: Sequence[float], *labels: str
     ) -> Family[Histogram]:
-        def made(values: memoryview[float], place: int) -> Histogram:
-            return Histogram(values, place, bounds)
+        made = partial(Histogram, bounds=bounds)
+        kind = HistogramMetricFamily
+        return self._added(Family(self._part, kind, name, help, labels, made, bounds))
 
-        self.histograms.append(Family(self._part, name, help, labels, made, bounds))
-        return self.histograms[-1]
+    def _added(self, family: Family[S]) -> Family[S]:
+        self.families.append(family)
+        return family
 
     def clear_gauges(self, memory: memoryview) -> None:
         """Of the part of a process that has died."""
-        names, part = {family.name.encode() for family in self.gauges}, Part(memory)
+        gauges = [family for family in self.families if family.kind is GaugeMetricFamily]
+        names, part = {family.name.encode() for family in gauges}, Part(memory)
         for key, place, _ in part.series():
             if key.partition(b"\0")[0] in names:
                 part.values[place] = 0.0
 
     def sums(self) -> dict[str, dict[tuple[str, ...], list[float]]]:
         """By metric and labels' values."""
-        found: dict[str, dict[tuple[str, ...], list[float]]] = {}
-        for memory in self._parts:
-            part = Part(memory)
+        sums: dict[str, dict[tuple[str, ...], list[float]]] = {}
+        for part in map(Part, self._parts):
             for key, place, count in part.series():
                 name, *labels = key.decode().split("\0")
-                own = [*map(float, part.values[place : place + count])]
-                series = found.setdefault(name, {})
-                before = series.get(tuple(labels))
-                series[tuple(labels)] = (
-                    [a + b for a, b in zip(before, own, strict=True)] if before else own
-                )
-        return found
+                values = sums.setdefault(name, {}).setdefault(tuple(labels), [0.0] * count)
+                for i, value in enumerate(part.values[place : place + count]):
+                    values[i] += value
+        return sums
 
     def collect(self) -> Iterable[Metric]:
         sums = self.sums()
-        for counter in self.counters:
-            shown = CounterMetricFamily(counter.name, counter.help, labels=counter.labels)
-            for labels, [value] in sums.get(counter.name, {}).items():
-                shown.add_metric(labels, value)
-            yield shown
-        for gauge in self.gauges:
-            level = GaugeMetricFamily(gauge.name, gauge.help, labels=gauge.labels)
-            for labels, [value] in sums.get(gauge.name, {}).items():
-                level.add_metric(labels, value)
-            yield level
-        for histogram in self.histograms:
-            spread = HistogramMetricFamily(histogram.name, histogram.help, labels=histogram.labels)
-            bounds = [*map(str, map(float, histogram.bounds or ())), "+Inf"]
-            for labels, [*counts, total] in sums.get(histogram.name, {}).items():
-                buckets = list(zip(bounds, accumulate(counts), strict=True))
-                spread.add_metric(labels, buckets, total)
-            yield spread
+        for family in self.families:
+            yield family.metric(sums.get(family.name, {}))

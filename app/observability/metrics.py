@@ -87,7 +87,7 @@ class Metrics(Observer):
         own = Part(parts[self._slot.index])
         self.counts = counts = Counts(own, parts)
         self._models = Models()
-        self._ended = Family(own, "ended", "", (), Counter)
+        self._ended = Family(own, None, "ended", "", (), Counter)  # not on the page
         self._page = CollectorRegistry()
         for collector in (counts, self._models, Processes(self._slot.table, self._ended_seconds)):
             self._page.register(collector)
@@ -143,23 +143,23 @@ class Metrics(Observer):
         )
         self._queue = counts.gauge("heedful_queue_inputs", "Inputs waiting.", "stage")
         self._keys = counter("heedful_key_requests_total", "Requests by API key.", "key", "status")
-        self._connections = counts.gauge("heedful_connections", "Open connections of clients.")
-        self._limits = counter(
+        self.connections = counts.gauge("heedful_connections", "Open connections of clients.")
+        self.limits = counter(
             "heedful_limits_total",
             "Connections and requests ended by a limit, by setting.",
             "limit",
         )
-        self._lines_dropped = counter(
+        self.lines_dropped = counter(
             "heedful_log_lines_dropped_total", "Log lines that nobody read in time."
         )
-        self._deaths = counter("heedful_process_deaths_total", "Serving processes that died.")
-        self._reloads = counter("heedful_reloads_total", "Reloads of the bundles.", "result")
-        self._deaths[()].inc(0)
-        self._lines_dropped[()].inc(0)
-        self._connections[()].set(0)
+        self.deaths = counter("heedful_process_deaths_total", "Serving processes that died.")
+        self.reloads = counter("heedful_reloads_total", "Reloads of the bundles.", "result")
+        self.deaths[()].inc(0)
+        self.lines_dropped[()].inc(0)
+        self.connections[()].set(0)
         # From the start at 0: the first increase is visible, and a queue that nothing has waited in is empty.
         for result in ("ok", "refused"):
-            self._reloads[result].inc(0)
+            self.reloads[result].inc(0)
         for stage in ("parse", "inference"):
             self._queue[stage].set(0)
 
@@ -189,26 +189,10 @@ class Metrics(Observer):
         for stage, number in items.items():
             self._queue[stage].set(number)
 
-    def connections(self, n: int) -> None:
-        """Open connections now."""
-        self._connections[()].set(n)
-
-    def limit(self, setting: str) -> None:
-        """A connection, a request or a process met the limit of a setting."""
-        self._limits[setting].inc()
-
     def refused(self, status: int, code: str) -> None:
         """A connection was answered with an error before the application saw a request, whose time is unknown."""
         self._requests["other", "none", status].inc()
         self._rejected[code].inc()
-
-    def log_line_dropped(self) -> None:
-        """A line was not written, because nobody reads the log fast enough."""
-        self._lines_dropped[()].inc()
-
-    def death(self) -> None:
-        """A serving process has died."""
-        self._deaths[()].inc()
 
     def ended(self, slot: Slot, processor_seconds: float) -> None:
         """The process of this slot has ended; it took so much processor time."""
@@ -227,10 +211,6 @@ class Metrics(Observer):
         self._models.served = [
             (card.name, card.encoder.name, card.task, card.version, provider) for card in cards
         ]
-
-    def reload(self, *, refused: bool) -> None:
-        """The bundles were reloaded; `refused` when one of them was refused."""
-        self._reloads["refused" if refused else "ok"].inc()
 
     def request(self, record: Record, status: int, ended: float) -> None:
         """A request ended, at `ended` on the record's clock. Called once per request."""

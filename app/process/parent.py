@@ -156,7 +156,7 @@ class Parent:
         if self._kill_at is not None:
             return
         log.error("serving process %d has ended with status %d", pid, status)
-        self._metrics.death()
+        self._metrics.deaths[()].inc()
         if reason := slot.reason.decode(errors="replace"):
             if not self._served:
                 self._end(StartupError(reason))
@@ -179,6 +179,6 @@ class Parent:
             late = silence > self._hang_timeout or (self._kill_at and now > self._kill_at)
             if slot.pid and late and slot.heartbeat < math.inf:
                 log.error("serving process %d hangs: killing it", slot.pid)
-                self._metrics.limit("hang_timeout")
+                self._metrics.limits["hang_timeout"].inc()
                 slot.heartbeat = math.inf  # once
                 os.kill(slot.pid, signal.SIGKILL)

@@ -48,7 +48,7 @@ class Server(uvicorn.Server):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature
-        logs.write_in_thread(state_of(self.app).metrics.log_line_dropped)
+        logs.write_in_thread(state_of(self.app).metrics.lines_dropped[()].inc)
         await super().startup([])
         state_of(self.app).tls = self.config.ssl
         if self._at_once:
@@ -128,7 +128,7 @@ class Server(uvicorn.Server):
             for connection in list(self.server_state.connections):
                 cast(Protocol, connection).check_time(now)
             state = state_of(self.app)
-            state.metrics.connections(len(self.server_state.connections))
+            state.metrics.connections[()].set(len(self.server_state.connections))
             state.metrics.waiting(state.service.waiting)
         return await super().on_tick(counter) or self.failure() is not None
 

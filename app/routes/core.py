@@ -96,17 +96,7 @@ async def relatedness(
     return responses.json({**fields, "trust": result.trust} if body.trust else fields)
 
 
-@router.post(
-    "/classify",
-    responses=openapi_responses.documented(
-        list[response_bodies.Label]
-        | list[list[response_bodies.Label]]
-        | response_bodies.TrustedLabels
-        | list[response_bodies.TrustedLabels]
-        | response_bodies.FittingLabels
-        | list[response_bodies.FittingLabels]
-    ),
-)
+@router.post("/classify", responses=openapi_responses.documented(response_bodies.Classified))
 async def classify(body: request_bodies.ClassifyRequest, request: InferenceRequest) -> Response:
     """The labels of each input with their probabilities, best first.
 

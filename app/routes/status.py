@@ -23,8 +23,8 @@ control_router = APIRouter(tags=["control"])
 async def models(request: Request) -> Response:
     """The card of each model, and the default model of each task."""
     service = ready_service(request)
-    cards = [card.model_dump(mode="json") for card in service.cards.values()]
-    return responses.json({"models": cards, "defaults": service.defaults})
+    cards = [card.model_dump(mode="json") for card in service.registry.cards.values()]
+    return responses.json({"models": cards, "defaults": service.registry.defaults})
 
 
 @router.get("/info", responses=openapi_responses.documented(response_bodies.Info, 401, 503))
@@ -32,7 +32,7 @@ async def info(request: Request) -> Response:
     """The version, the device, the limits and the parser; TEI's fields about the default embedding model."""
     service = ready_service(request)
     settings = state_of(request.app).settings
-    embedding = service.cards[service.defaults["embed"]]
+    embedding = service.registry.cards[service.registry.defaults["embed"]]
     return responses.json(
         {
             "model_id": embedding.name,
@@ -43,16 +43,16 @@ async def info(request: Request) -> Response:
             "max_input_length": embedding.max_tokens,
             "auto_truncate": settings.truncate,
             "version": importlib.metadata.version("heedful"),
-            "device": "cuda" if service.provider.startswith("CUDA") else "cpu",
-            "provider": service.provider,
+            "device": "cuda" if service.registry.provider.startswith("CUDA") else "cpu",
+            "provider": service.registry.provider,
             "limits": {
                 "max_batch_inputs": settings.max_batch_inputs,
                 "max_body_bytes": settings.max_body_bytes,
                 "max_queue": settings.max_queue,
                 "request_timeout": settings.request_timeout,
             },
-            "models": list(service.cards),
-            "versions": {name: card.version for name, card in service.cards.items()},
+            "models": list(service.registry.cards),
+            "versions": {name: card.version for name, card in service.registry.cards.items()},
             "precision": service.precisions,
             "parser": service.parser,
             "golden": service.deviations,
@@ -75,7 +75,7 @@ async def ready(
 ) -> Response:
     """Whether every model is loaded and warm and every worker is alive."""
     service = ready_service(request)
-    if reason := state_of(request.app).peer_status():
+    if reason := state_of(request.app).slot.table.status():
         raise Unavailable(reason, code="not_ready")
     fields: dict[str, Any] = {"status": "ready", "refused": service.refused}
     if not deep:

@@ -1,7 +1,7 @@
 """What every request body is made of: strict objects, texts, short lists of errors, fields that are not honoured."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -88,6 +88,11 @@ def by_shape(message: str, *keys: str, many: bool = False) -> Discriminator:
         fields: Iterable[str] = value if isinstance(value, dict) else getattr(value, "__dict__", ())
         return next((f"<{key}>" for key in keys if key in fields), None)
 
+    return told_apart(tag, message)
+
+
+def told_apart(tag: Callable[[object], str | None], message: str) -> Discriminator:
+    """Tells the parts of a union apart by a tag, which looks like "<this>"; `message` is for values without any."""
     return Discriminator(tag, custom_error_type="texts_type", custom_error_message=message)
 
 

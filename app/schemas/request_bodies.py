@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    Discriminator,
     Field,
     Tag,
     ValidationInfo,
@@ -24,6 +23,7 @@ from heedful.app.schemas.base import (
     StrictModel,
     Text,
     by_shape,
+    told_apart,
     unsupported,
 )
 from heedful.app.schemas.given_trees import ConlluTree, DisplacyTree, Item
@@ -181,11 +181,7 @@ def _pair_or_pairs(value: object) -> str | None:
 
 NLIRequest = Annotated[
     Annotated[OnePair, Tag("<one>")] | Annotated[ManyPairs, Tag("<many>")],
-    Discriminator(
-        _pair_or_pairs,
-        custom_error_type="object_type",
-        custom_error_message="must be an object with premise and hypothesis, or with pairs",
-    ),
+    told_apart(_pair_or_pairs, "must be an object with premise and hypothesis, or with pairs"),
 ]
 
 

@@ -57,6 +57,17 @@ class FittingLabels(BaseModel):
     trust: Trust | None = Field(None, description="If requested.")
 
 
+Classified = (
+    list[Label]
+    | list[list[Label]]
+    | TrustedLabels
+    | list[TrustedLabels]
+    | FittingLabels
+    | list[FittingLabels]
+)
+"""Of one input or several."""
+
+
 class Token(BaseModel):
     id: int = Field(description="The word's id, or its first piece's if the model reads pieces.")
     text: str

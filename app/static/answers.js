@@ -1,7 +1,6 @@
 // What a model answers: labels with their shares as bars, or a number.
 
 import { element, percent } from "./dom.js";
-import { labelled } from "./terms.js";
 
 // What each label of entailment says of a pair of sentences, and of the second one.
 export const VERDICTS = { entailment: "The second sentence follows from the first", neutral: "The second may be true or false", contradiction: "The second contradicts the first" };
@@ -18,7 +17,7 @@ export function bars(pairs, least) {
     const bar = element("i");
     bar.style.width = `${100 * share}%`;
     box.append(
-      element("span", { textContent: names[label] ?? labelled(label), className: best }),
+      element("span", { textContent: names[label] ?? label, className: best }),
       element("div", { className: "bar" }, bar),
       element("span", { textContent: percent(share), className: `share ${best}` }),
     );
@@ -33,8 +32,8 @@ export function judgement({ prediction, relatedness }, several = false) {
     const ranked = Object.entries(prediction.scores).sort(([, a], [, b]) => b - a);
     const least = several ? 0.5 : ranked[0][1];
     const likely = ranked.filter(([, share]) => share >= least).map(([label]) => label);
-    const headed = (label) => (ofPairs(Object.keys(prediction.scores)) ? VERDICTS[label] : labelled(label));
-    const said = several ? likely.map(labelled).join(", ") : prediction.label && headed(prediction.label); // null: the model abstains
+    const headed = (label) => (ofPairs(Object.keys(prediction.scores)) ? VERDICTS[label] : label);
+    const said = several ? likely.join(", ") : prediction.label && headed(prediction.label); // null: the model abstains
     return [element("h2", { textContent: said || "No label is probable enough" }), bars(ranked, least)];
   }
   if (relatedness == null) return [];

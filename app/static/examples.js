@@ -76,8 +76,8 @@ export const LABELLED = [
 // Texts for trained classifiers, by a label that the classifier has; `any` for others.
 export const CLASSIFIED = {
   positive: ["The film is not without charm, but it never quite comes alive", "A gorgeous, witty, seductive movie.", "Two hours that feel like four."],
-  HUM: ["Who painted the ceiling of the Sistine Chapel?", "How far is it from Denver to Aspen?", "What is the capital of Burkina Faso?"],
-  crude: ["OPEC said that oil output would stay at 15.8 million barrels a day.", "Shr 32 cts vs 28 cts, net 4.1 mln vs 3.6 mln.", "Japan and the United States met to discuss tariffs on semiconductors."],
+  person: ["Who painted the ceiling of the Sistine Chapel?", "How far is it from Denver to Aspen?", "What is the capital of Burkina Faso?"],
+  "crude oil": ["OPEC said that oil output would stay at 15.8 million barrels a day.", "Shr 32 cts vs 28 cts, net 4.1 mln vs 3.6 mln.", "Japan and the United States met to discuss tariffs on semiconductors."],
   any: ["I was charged twice for the same order.", "Thank you, that was quick!"],
 };
 

@@ -11,7 +11,7 @@ import { joined } from "./notes.js";
 import { ask } from "./requests.js";
 import { actions, button, requests, save } from "./results.js";
 import { tags } from "./tags.js";
-import { labelled, term } from "./terms.js";
+import { term } from "./terms.js";
 
 export const OWN = ""; // the value of the choice "labels of your own"
 const BATCH = 32; // texts in a request
@@ -121,13 +121,13 @@ async function labelRows(signal) {
   ]), "labelled.csv"));
   const line = (one, i) => {
     const [label, score] = best(one);
-    return element("tr", {}, element("td", { textContent: texts[i], dir: "auto" }), element("td", { textContent: labelled(label) }), element("td", { textContent: percent(score) }));
+    return element("tr", {}, element("td", { textContent: texts[i], dir: "auto" }), element("td", { textContent: label }), element("td", { textContent: percent(score) }));
   };
   const head = element("tr", {}, ...["Text", "Label", "Score"].map((textContent) => element("th", { scope: "col", textContent })));
   const table = element("table", { className: "labelled" }, element("thead", {}, head), element("tbody", {}, ...results.slice(0, SHOWN).map(line)));
   const cut = results.length > SHOWN ? [element("p", { className: "key", textContent: `The first ${SHOWN} are listed; the file has all ${results.length.toLocaleString("en")}.` })] : [];
   place.replaceChildren(
-    element("h2", { textContent: `${counted(texts.length, "text")}: ${labelled(counts[0][0])} most often` }), bars(counts, counts[0][1]), element("p", { className: "key", textContent: "The share of the texts that has each label." }),
+    element("h2", { textContent: `${counted(texts.length, "text")}: ${counts[0][0]} most often` }), bars(counts, counts[0][1]), element("p", { className: "key", textContent: "The share of the texts that has each label." }),
     ...warned(notes), element("div", { className: "actions" }, download), ...cut, table, requests("classify", request(texts.slice(0, 2), false)),
   );
 }
@@ -141,7 +141,7 @@ export const label = {
   // The choices: the user's labels, if a loaded model can, and each classifier.
   options(known, defaults) {
     cards = known;
-    const trained = known.filter(label.fits).map(({ name, labels }) => ({ value: name, text: `${name}: ${labels.slice(0, 3).map((one) => labelled(one).split(" (")[0]).join(", ")}${labels.length > 3 ? " …" : ""}` }));
+    const trained = known.filter(label.fits).map(({ name, labels }) => ({ value: name, text: `${name}: ${labels.slice(0, 3).join(", ")}${labels.length > 3 ? " …" : ""}` }));
     if (!("zero-shot" in defaults) && trained.length && text.value === LABELLED[0].text) text.value = ofClassifier(known.find(label.fits))[0];
     return ["zero-shot" in defaults ? [{ value: OWN, text: "Labels of your own" }] : [], trained].flat();
   },

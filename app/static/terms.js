@@ -35,15 +35,6 @@ const RELATIONS = {
   tmod: "time", predet: "“all” and the like before an article", npmod: "noun as adverb", agent: "“by” of a passive",
 };
 
-// What labels mean that are codes of a data set.
-const LABELS = {
-  ABBR: "an abbreviation", DESC: "a description or reason", ENTY: "a thing", HUM: "a person or group", LOC: "a place", NUM: "a number or date", acq: "takeovers", crude: "crude oil", earn: "earnings",
-  grain: "grain", interest: "interest rates", "money-fx": "currencies", ship: "shipping", trade: "trade",
-};
-
-// The label as it is shown: what it means, and its code.
-export const labelled = (label) => (Object.hasOwn(LABELS, label) && LABELS[label] !== label ? `${LABELS[label]} (${label})` : label);
-
 let opened = 0;
 
 // A small button that explains the term; nothing for one that needs no explanation.

@@ -71,7 +71,7 @@ class BundleLoader:
         with ThreadPoolExecutor(1 if self._device == "cuda" else usable_cores()) as pool:
             if not pipeline and any(bundle.read_card(folder).needs_parser for folder in folders):
                 pipeline = parser_of(self._folder)
-            reading = pool.submit(_parser, pipeline)
+            reading = pool.submit(load_parser, pipeline)
             models = list(pool.map(self._open, folders))
         parser = reading.result()
         for model in models:
@@ -155,8 +155,8 @@ def load_before_fork(folder: Path, pipeline: str | Path | None) -> Loaded:
     return loaded
 
 
-def _parser(pipeline: str | Path | None) -> Parser:
-    """Raises StartupError."""
+def load_parser(pipeline: str | Path | None) -> Parser:
+    """`Parser.load`. Raises StartupError."""
     try:
         return Parser.load(pipeline or None)
     except ParserError as error:

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from heedful.runtime.engine.health import Health
 from heedful.runtime.engine.session import EncoderRunner
-from heedful.runtime.engine.work import Request, Steps, Work, failure
-from heedful.runtime.errors import InferenceFailed, Overloaded, Unavailable
+from heedful.runtime.engine.work import Request, Steps, Work, run_in_halves
+from heedful.runtime.errors import InferenceFailed, OutOfMemory, Overloaded, Unavailable
 from heedful.runtime.observer import Observer
 from heedful.text.batch import Runner, cheapest
 
@@ -337,9 +337,9 @@ class Engine:
                 work.left -= 1
                 if isinstance(output, InferenceFailed):
                     failures[work] = output
-        if failures:
+        if any(not isinstance(failed, OutOfMemory) for failed in failures.values()):
             self.health.failed(runner)
-        else:
+        elif not failures:
             if self.health.failures:
                 self.health.succeeded(runner)
             if isinstance(runner, EncoderRunner):
@@ -367,18 +367,6 @@ def _is_awaited(work: Work[Any]) -> bool:
 def _outcome(runner: Runner[Any], items: list[Any]) -> Outcome:
     """Run a batch."""
     began, processor_began = time.monotonic(), time.thread_time()
-    outputs = _outputs(runner, items)
+    outputs = run_in_halves(runner, items)
     seconds, processor_seconds = time.monotonic() - began, time.thread_time() - processor_began
     return Outcome(outputs, seconds, processor_seconds)
-
-
-def _outputs(runner: Runner[Any], items: list[Any]) -> list[Any]:
-    """Where a batch fails, its halves run: what is too large for the memory is answered, a bad item fails alone."""
-    try:
-        return list(runner.run(runner.prepare(items)))
-    except Exception:  # whatever a graph raises, the callers need an answer
-        log.exception("%s failed on %d items", runner.name, len(items))
-    if len(items) == 1:
-        return [failure(runner)]
-    middle = len(items) // 2
-    return [*_outputs(runner, items[:middle]), *_outputs(runner, items[middle:])]

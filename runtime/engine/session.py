@@ -1,6 +1,7 @@
 """Graphs on their device: sessions, and the runners that say what batches for them cost."""
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +14,11 @@ import onnxruntime
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.device import Resolved
 from heedful.runtime.engine.graphs import Feeds, encoder_inputs, head_inputs
-from heedful.runtime.errors import ProviderError
+from heedful.runtime.errors import OutOfMemory, ProviderError
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 from heedful.text.errors import GraphError
-from heedful.text.graph import CUDA, open_session
+from heedful.text.graph import CUDA, ORT_ERRORS, open_session
 from heedful.text.vocab import UNKNOWN
 
 T = TypeVar("T")
@@ -32,6 +33,10 @@ QUADRATIC_FROM = 16
 """Up to this length a quadratic encoder costs no more than a linear one."""
 HEAD_ROWS, HEAD_OVERHEAD = 64, 8
 """Rows of a batch of a head, 2 ms at most; and its fixed cost in rows."""
+_NO_MEMORY = re.compile(
+    "Available memory of|Failed to allocate memory|out of memory|_ALLOC_FAILED|bad_?alloc"
+)
+"""In what ONNX Runtime says of its arena, of CUDA, cuBLAS and cuDNN, and of C++."""
 
 
 class EncoderRunner:
@@ -142,6 +147,14 @@ class OrtSession:
             raise ProviderError(f"device is cuda, but ONNX Runtime runs on {self.provider}")
 
     def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
+        """The graph's output. Raises OutOfMemory, and what else ONNX Runtime raises."""
         output: Floats
-        (output,) = self.graph.run(None, feeds)
+        try:
+            (output,) = self.graph.run(None, feeds)
+        except ORT_ERRORS as error:
+            if _NO_MEMORY.search(str(error)):
+                raise OutOfMemory(
+                    "the device has no memory left for this text: send a shorter one, or try again"
+                ) from error
+            raise
         return output

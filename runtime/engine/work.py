@@ -16,7 +16,7 @@ import numpy as np
 
 from heedful.runtime.engine.cache import Key, VectorCache
 from heedful.runtime.engine.session import EncoderRunner
-from heedful.runtime.errors import InferenceFailed
+from heedful.runtime.errors import InferenceFailed, OutOfMemory
 from heedful.text.arc_parser import Tree
 from heedful.text.arrays import Floats
 from heedful.text.batch import Runner, Sentence, run_in_batches
@@ -142,9 +142,14 @@ def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int 
                     work.outputs = run_in_batches(
                         work.runner, work.items, run_all=run_all, max_items=max_items
                     )
+                except OutOfMemory:
+                    work.outputs = run_in_halves(work.runner, work.items)
+                    if failed := [one for one in work.outputs if isinstance(one, InferenceFailed)]:
+                        work = steps.throw(failed[0])
+                        continue
                 except Exception:  # whatever a graph raises
                     log.exception("%s failed on %d items", work.runner.name, len(work.items))
-                    work = steps.throw(failure(work.runner))
+                    work = steps.throw(_failure(work.runner))
                     continue
                 work.seconds = time.monotonic() - began
             work = next(steps)
@@ -153,7 +158,26 @@ def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int 
         return result
 
 
-def failure(runner: Runner[Any]) -> InferenceFailed:
+def run_in_halves(runner: Runner[Any], items: Sequence[Any]) -> list[Any]:
+    """For each item its output, or InferenceFailed. A batch that fails runs again in halves.
+
+    So what is too large for the memory is answered, and a bad item fails alone.
+    """
+    try:
+        return list(runner.run(runner.prepare(items)))
+    except OutOfMemory as error:
+        log.warning("%s has no memory for a batch of %d", runner.name, len(items))
+        failed: InferenceFailed = error
+    except Exception:  # whatever a graph raises, the callers need an answer
+        log.exception("%s failed on %d items", runner.name, len(items))
+        failed = _failure(runner)
+    if len(items) == 1:
+        return [failed]
+    middle = len(items) // 2
+    return [*run_in_halves(runner, items[:middle]), *run_in_halves(runner, items[middle:])]
+
+
+def _failure(runner: Runner[Any]) -> InferenceFailed:
     """What the callers are told of a batch on which the runner has failed."""
     if runner.stage == "parse":
         return InferenceFailed("the parser failed on one of the texts")

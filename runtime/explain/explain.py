@@ -95,14 +95,16 @@ def max_tokens(model: LoadedModel, options: ExplainOptions) -> int:
     return min(limit, MAX_CURVE_TOKENS) if options.curves else limit
 
 
-def check_length(model: LoadedModel, parse: Parse, path: str, options: ExplainOptions) -> None:
+def check_length(
+    model: LoadedModel, parse: Parse, path: str, options: ExplainOptions, remedy: str
+) -> None:
     """Raise BadInput for a sentence whose maps would be too large, or its curves too slow."""
     limit = max_tokens(model, options)
     if len(parse) > limit:
         raise BadInput(
             f"{path} has {len(parse)} tokens: {model.card.name} is explained up to {limit}"
             f"{' with curves' if options.curves else ' with gradients' if options.gradients else ''}; "
-            "send a shorter text, or set truncate to true",
+            f"send a shorter text, or {remedy}",
             param=path,
             code="input_too_long",
         )

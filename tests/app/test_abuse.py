@@ -51,9 +51,7 @@ CHUNKED = HEAD.replace(b"Content-Length: 13", b"Transfer-Encoding: chunked") + b
     [
         pytest.param(HEALTH + LINE * 1200, 431, "headers_too_large", id="lines"),
         pytest.param(HEALTH + b"A: b\r\n" * 200, 431, "headers_too_large", id="count"),
-        pytest.param(HEALTH + b"A: " + b"b" * 600_000, 431, "headers_too_large", id="value"),
         pytest.param(HEALTH + b"a" * 600_000, 431, "headers_too_large", id="name"),
-        pytest.param(b"GET /" + b"a" * 20_000, 414, "url_too_long", id="url"),
         pytest.param(CHUNKED + b"0\r\n" + LINE * 1200, 431, "headers_too_large", id="trailers"),
         pytest.param(
             CHUNKED + b"0\r\nA: " + b"b" * 600_000, 431, "headers_too_large", id="trailer"

@@ -132,11 +132,6 @@ async def test_vectors_in_fewer_bits_are_those_of_the_floats(
         np.testing.assert_allclose(found, rows, atol=1e-6)
 
 
-async def test_errors_are_json(client: httpx.AsyncClient) -> None:
-    answer = await client.post("/embed", json={"inputs": " "}, headers={"Accept": BYTES})
-    check(answer, 422, "invalid_input", "inputs")
-
-
 async def test_lines_of_many_requests_are_json(client: httpx.AsyncClient) -> None:
     lines = "".join(f"{json.dumps({'inputs': text})}\n" for text in TEXTS)
     headers = {"Accept": BYTES, "Content-Type": "application/x-ndjson"}

@@ -13,7 +13,6 @@ import openai
 import pytest
 
 from tests.app.conftest import KEY
-from tests.app.test_answers import MODELS
 from tests.process import PATIENCE, Process
 
 TEXTS = ["two kids wash their hands", "the dog is not good", "a man"]
@@ -56,10 +55,6 @@ async def test_openai_async(base: str, client: openai.OpenAI) -> None:
         ):
             np.testing.assert_array_equal(embeddings(answer), expected)
         assert {model.id async for model in other.models.list()} >= {"tiny-flat", "tiny-nli"}
-
-
-def test_openai_lists_the_models(client: openai.OpenAI) -> None:
-    assert set(MODELS) == {model.id for model in client.models.list()}
 
 
 def test_openai_raises_its_own_errors(process: Process, base: str, client: openai.OpenAI) -> None:

@@ -119,6 +119,12 @@ async def test_405_names_what_is_allowed(
     assert answer.headers["Allow"] == allowed
 
 
+async def test_403_a_reload_without_a_key_names_both_remedies(idle: httpx.AsyncClient) -> None:
+    message = check(await idle.post("/models/reload"), 403, "api_key_not_set")["message"]
+    assert "HEEDFUL_API_KEY" in message
+    assert "SIGHUP" in message
+
+
 async def test_413_a_body_said_to_be_too_long_is_not_read(idle: httpx.AsyncClient) -> None:
     async def never() -> AsyncIterator[bytes]:
         raise AssertionError("the body was read")
@@ -147,14 +153,6 @@ async def test_a_body_of_just_the_limit_is_read(idle: httpx.AsyncClient) -> None
     body = b'{"inputs": 1}'.ljust(1000)
     check(await idle.post("/embed", content=body, headers=JSON), 422, "invalid_type", "inputs")
     check(await idle.post("/embed", content=body + b" ", headers=JSON), 413, "body_too_large")
-
-
-async def test_503_before_the_models_are_loaded(idle: httpx.AsyncClient) -> None:
-    assert (await idle.get("/health")).status_code == 200
-    for path in ("/ready", "/models", "/v1/models", "/info"):
-        error = check(await idle.get(path), 503, "not_ready")
-        assert error["type"] == "server_error"
-    check(await idle.post("/embed", json={"inputs": "a"}), 503, "not_ready")
 
 
 async def test_500_says_nothing_of_the_cause_but_the_log_does(

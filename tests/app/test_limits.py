@@ -156,7 +156,6 @@ async def test_browsers_may_call_from_the_origins_that_are_set(tight: httpx.Asyn
         if allowed:
             exposed = answer.headers["Access-Control-Expose-Headers"]
             for name in (
-                "Inference-Header-Content-Length",
                 "X-Dtype",
                 "X-Ignored-Fields",
                 "X-Shape",

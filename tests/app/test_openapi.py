@@ -37,29 +37,6 @@ def test_no_text_and_no_list_of_inputs_may_be_empty(document: dict[str, Any], pa
         assert not takes(bodies("a", count=0)[path])
 
 
-def headers_of(response: dict[str, Any]) -> set[str]:
-    return set(response["headers"])
-
-
-def test_answers_have_their_headers(document: dict[str, Any]) -> None:
-    always = {"X-Request-Id", "Server-Timing"}
-    notes = {"X-Truncated", "X-Windows", "X-Warning", "X-Ignored-Fields"}
-    for path, operations in document["paths"].items():
-        for method, operation in operations.items():
-            responses = operation["responses"]
-            asks = path in WORK or path == INFER.replace("/infer", "/versions/{version}/infer")
-            own = {"X-Dtype", "X-Shape"} if path in ("/", "/embed") and method == "post" else set()
-            if path.endswith("/infer"):
-                own = {"Inference-Header-Content-Length"}
-            assert headers_of(responses["200"]) == always | own | (notes if asks else set())
-            if "401" in responses:
-                assert headers_of(responses["401"]) == {*always, "WWW-Authenticate"}
-            if "429" in responses:
-                assert headers_of(responses["429"]) == {*always, "Retry-After"}
-    further = {"Retry-After", "WWW-Authenticate"}
-    assert set(document["components"]["headers"]) == {*always, *notes, *further}
-
-
 def test_every_answer_has_a_schema(document: dict[str, Any]) -> None:
     """Where a content has none, openapi-python-client's functions return None."""
     for operations in document["paths"].values():

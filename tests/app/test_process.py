@@ -18,7 +18,7 @@ import yaml
 
 from heedful.app.process.listening import listen
 from tests.app.conftest import Start
-from tests.process import PATIENCE, ROOT, Process, tool, wait_for
+from tests.process import PATIENCE, ROOT, tool, wait_for
 
 BODY = {"inputs": ["a", "b"], "model": "tiny-nli"}
 
@@ -184,25 +184,6 @@ def test_all_addresses_of_ipv6_are_those_of_ipv4_too() -> None:
         client.connect(("127.0.0.1", listener.getsockname()[1]))
 
 
-def test_at_level_warning_neither_requests_nor_the_start_have_a_line(start: Start) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    process = start(port=port, log_level="warning")
-    url = f"http://127.0.0.1:{port}"
-
-    def answer() -> httpx.Response | None:
-        with contextlib.suppress(httpx.TransportError):
-            found = httpx.post(url + "/classify", json={"inputs": "kids"}, timeout=PATIENCE)
-            return found if found.is_success else None
-        return None
-
-    wait_for(answer, "an answer")
-    process.popen.send_signal(signal.SIGTERM)
-    assert process.exit_status() == 0
-    [line] = process.log.splitlines()
-    assert "WARNING heedful.server no golden vectors" in line
-
-
 def test_a_log_that_nobody_reads_stops_nothing(models: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -295,32 +276,3 @@ def test_prometheus_scrapes_and_the_health_check_passes(
     assert process.exit_status() == 0
     down = subprocess.run(healthcheck, env=env, capture_output=True, timeout=PATIENCE, check=False)
     assert down.returncode != 0
-
-
-FULL = 'mount -t tmpfs -o size=64k tmpfs "$TMPDIR"; cat /dev/zero >"$TMPDIR/zeros" 2>"$WHY"'
-
-
-def test_the_service_answers(models: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    # In a mount namespace, which ends with the process.
-    command = ("unshare", "-rm", "sh", "-c", f'{FULL}; exec "$@"', "sh", sys.executable)
-    process = Process(
-        tmp_path / "log",
-        {"port": "0", "models": str(models), "processes": "2", "threads": "1"},
-        {"TMPDIR": str(folder), "WHY": str(tmp_path / "why")},
-        (*command, "-m", "heedful"),
-    )
-    try:
-        url = process.ready()
-        assert "No space left on device" in (tmp_path / "why").read_text()
-        for number in range(3):
-            body = {"inputs": [f"kids {number}"], "model": "tiny-sst2"}
-            answer = httpx.post(url + "/classify", json=body, timeout=PATIENCE)
-            assert answer.status_code == 200, answer.text
-        assert httpx.get(url + "/metrics", timeout=PATIENCE).is_success
-        process.popen.send_signal(signal.SIGTERM)
-        assert process.exit_status() == 0
-    finally:
-        process.close()
-    assert "Traceback" not in process.log

@@ -327,13 +327,20 @@ def test_a_reload_reaches_every_process(
         answers = [client.post("/embed", json=BODY) for client in asking]
         return [np.round(answer.json()[0], 5).tolist() for answer in answers]
 
+    def version() -> set[str]:
+        infos = re.findall(r"^heedful_model_info\{(.*)\}", asking[0].get("/metrics").text, re.M)
+        return {info for info in infos if 'model="tiny-nli"' in info}
+
     [old] = {tuple(row) for row in rows()}
+    before = version()
     parser = BuiltParser(folder / "parser", "en_tiny", fingerprint(folder / "parser"))
     build_bundle(folder, parser, name="tiny-nli", kind="nli", alpha=0.25)
     answer = asking[1].post("/models/reload")
-    assert (answer.status_code, answer.json()["loaded"]) == (200, ["tiny-nli"])
+    others = ["tiny-flat", "tiny-related", "tiny-sst2"]
+    assert answer.json() == {"loaded": ["tiny-nli"], "unchanged": others, "removed": []}
     [new] = {tuple(row) for row in rows()}
     assert new != old
+    assert len(version() - before) == 1 == len(version())
 
     graph = folder / "tiny-nli" / "encoder.onnx"
     graph.write_bytes(graph.read_bytes()[:-1])
@@ -371,6 +378,7 @@ def test_a_reload_reaches_every_process(
     assert {tuple(row) for row in rows()} == {new}
     build_bundle(folder, parser, name="tiny-nli", kind="nli", alpha=0.5)
     assert asking[1].post("/models/reload").status_code == 200
+    assert asking[1].get("/ready").json() == {"status": "ready", "refused": []}
 
 
 def test_who_is_replaced_has_the_models_of_the_others(

@@ -9,19 +9,6 @@ from heedful.app.settings import SettingsError, load
 from heedful.cli import serve
 
 
-def test_defaults_are_the_contracts() -> None:
-    found = load()
-    assert (found.port, found.max_batch_inputs, found.max_body_bytes) == (
-        8000,
-        2048,
-        16 * 1024 * 1024,
-    )
-    assert (found.request_timeout, found.shutdown_timeout) == (30, 20)
-    assert found.device == "auto"
-    assert (found.log_format, found.log_level) == ("text", "info")
-    assert found.api_key is None
-
-
 def test_a_short_queue_bounds_the_inputs_of_a_request() -> None:
     assert load(max_queue="100").max_batch_inputs == 100
     assert load(max_queue="100", max_batch_inputs="200").max_batch_inputs == 200  # refused later

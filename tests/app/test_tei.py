@@ -78,23 +78,6 @@ async def test_rerank_sorts_the_cosines(client: httpx.AsyncClient) -> None:
     assert [rank["text"] for rank in with_text] == [TEXTS[rank["index"]] for rank in ranks]
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/predict", {"inputs": ["kids " * 17, "kids"]}),
-        ("/rerank", {"query": "kids " * 17, "texts": ["kids"]}),
-        ("/similarity", {"inputs": {"source_sentence": "kids " * 17, "sentences": ["kids"]}}),
-    ],
-)
-async def test_truncate_where_tei_has_it(
-    client: httpx.AsyncClient, path: str, body: dict[str, Any]
-) -> None:
-    field = {"truncate": True}
-    more = {"parameters": field} if path == "/similarity" else field
-    answer = await client.post(path, json={**body, **more})
-    assert (answer.status_code, answer.headers["X-Truncated"]) == (200, "1")
-
-
 async def test_documents_are_ranked_as_tei_ranks_texts(client: httpx.AsyncClient) -> None:
     ranks = await post(client, "/rerank", query=TEXTS[1], texts=TEXTS)
     expected = [(rank["index"], rank["score"]) for rank in ranks]

@@ -1,6 +1,5 @@
 """/classify with labels of the client's, against the cosines of /similarity and the entailment of /nli."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -152,14 +151,3 @@ async def test_label_sentences_are_encoded_once_and_cached(serve: Serve) -> None
             [line] = [x for x in page.splitlines() if x.startswith("heedful_cache_misses_total{")]
             misses.append(float(line.split()[-1]))
         assert misses == [2 * 4, 2 * 5]  # each of two models: a text and three labels, then a text
-
-
-async def test_lines_of_ndjson(client: httpx.AsyncClient) -> None:
-    lines = [{"inputs": text, "labels": LABELS} for text in TEXTS[:2]]
-    answer = await client.post(
-        "/classify",
-        content="".join(json.dumps(line) + "\n" for line in lines),
-        headers={"Content-Type": "application/x-ndjson"},
-    )
-    rows = [json.loads(line)["answer"] for line in answer.text.splitlines()]
-    assert rows == [await post(client, "/classify", **line) for line in lines]

@@ -129,7 +129,9 @@ def test_choices_and_a_text_that_is_too_long(models: Path, tmp_path: Path) -> No
     corpus, out = tmp_path / "corpus.csv", tmp_path / "vectors.jsonl"
     corpus.write_text('id,body\n1,"two\nkids"\n2,' + "dog " * 20 + "\n3,bad\n")
     asked: dict[str, Any] = {"text_column": "body", "dimensions": 3, "normalize": False}
-    with pytest.raises(CommandError, match=r":4: the text is longer than tiny-flat .*--on-error"):
+    with pytest.raises(
+        CommandError, match=r":4: the text has 20 tokens and is longer than tiny-flat .*--on-error"
+    ):
         command(str(corpus), str(out), models=models, **asked)
     assert not out.exists()
     command(str(corpus), str(out), models=models, truncate=True, resume=True, **asked)

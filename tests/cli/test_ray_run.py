@@ -146,7 +146,7 @@ def test_a_killed_driver_and_a_killed_node_lose_no_row_and_repeat_none(
     errors = found.filter(pa.compute.field("outcome") == "error")
     assert errors["key"].to_pylist() == [LONG, BLANK, NULL]
     assert [str(reason).partition(":")[0] for reason in errors["error"].to_pylist()] == [
-        "body is longer than tiny-sst2 reads (16 tokens, and 500 characters without white space)",
+        "body has 20 tokens and is longer than tiny-sst2 reads (16 tokens, and 500 characters without white space)",
         "body is blank",
         "body is blank",
     ]

@@ -150,14 +150,14 @@ def test_a_reload_refuses_what_moved_and_the_next_self_test_is_of_what_it_loaded
     async def reload() -> None:
         options = Options(bundle.parent, str(pipeline.folder), "cpu", threads=1)
         async with running(options) as service:
-            first, version = await service.self_test(), service.cards[NAME].version
+            first, version = await service.self_test(), service.registry.cards[NAME].version
             assert await service.self_test() is first  # it is kept for a while: anybody may ask
             content = (bundle / ENCODER).read_bytes()
             replace_file(bundle, ENCODER, changed_byte(content, place_of(content, "table")))
             repaired(bundle)
             [refused] = (await service.reload()).refused
             assert "golden.npz: on this machine the vector of" in refused
-            assert service.cards[NAME].version == version
+            assert service.registry.cards[NAME].version == version
             shutil.rmtree(bundle)
             build_bundle(bundle.parent, pipeline, name=NAME)  # without golden vectors
             assert (await service.reload()).loaded == (NAME,)

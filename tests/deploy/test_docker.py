@@ -50,6 +50,16 @@ def test_what_comes_from_an_index_has_a_hash() -> None:
     assert {"--no-index", "--no-deps", "--no-build-isolation"} < set(OWN)
 
 
+def test_images_of_others_are_named_by_digest(compose: dict[str, Any]) -> None:
+    built = {"${PYTHON}", *(of.split()[-1] for of in rest("FROM"))}
+    images = [image.partition("=")[2] for image in rest("ARG")]
+    images += [of.split()[0] for of in rest("FROM") if of.split()[0] not in built]
+    images += [of["image"] for of in compose["services"].values() if "image" in of]
+    assert len(images) == 3
+    for image in images:
+        assert re.search(r"[\w/]+:[\w.-]+@sha256:[0-9a-f]{64}}?$", image), image
+
+
 def test_the_process_is_not_root_and_is_the_service() -> None:
     names = [found[0] for found in INSTRUCTIONS]
     assert rest("USER")[-1] == "heedful"

@@ -1,6 +1,7 @@
 """Tables by many writers: every row is read as it was written, or the file is refused; none vanishes."""
 
 import csv
+import gzip
 import io
 import json
 from collections.abc import Callable, Sequence
@@ -163,9 +164,33 @@ def test_json_lines_by_hand_and_by_pandas(
         ("csv", "\n\nbody,label\na,b\n", r"t:3: no column 'text'"),
         ("csv", "sep=;\nbody;label\na;b\n", r"t:2: no column 'text': the header names body, label"),
         ("txt", "so\rit\ris\r", r"t:1: a carriage return"),
+        ("jsonl", '{"text": "a"}\n{"text": "b", "text": "c"}\n', r"t:2: two fields 'text': remove"),
+        ("jsonl", '{"text": "a"},\n{"text": "b"}\n', r"t:1: not JSON \(Extra data"),
+        ("jsonl", '[{"text": "a"}, {"text": "b"}]', r"t:1: not a JSON object"),
     ],
 )
 def test_what_may_be_one_row_or_several_is_refused(format: Format, content: str, said: str) -> None:
     columns = ["text", "label"] if "label" in content else ["text"]
     with pytest.raises(Refused, match=said):
         read(content.encode(), format, columns)
+
+
+TABLE = "text,label\nso,a\n"
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "txt", "jsonl"])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (TABLE.encode("utf-16"), "t is UTF-16: set --encoding utf-16$"),
+        (b"\xfe\xff" + TABLE.encode("utf-16-be"), "t is UTF-16: set --encoding utf-16$"),
+        (TABLE.encode("utf-16-le"), "t looks like UTF-16: set --encoding utf-16-le"),
+        (TABLE.encode("utf-16-be"), "t looks like UTF-16: set --encoding utf-16-be"),
+        (TABLE.encode("utf-32"), "t is UTF-32: set --encoding utf-32"),
+        (gzip.compress(TABLE.encode()), r"t is a gzip file: add \.gz to its name"),
+        (b"PK\x03\x04\x14\0", r"t is a zip file or a workbook: .* \.xlsx"),
+    ],
+)
+def test_a_file_of_another_kind_is_named(format: Format, content: bytes, said: str) -> None:
+    with pytest.raises(Refused, match=said):
+        read(content, format, ["text"])

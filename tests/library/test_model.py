@@ -118,7 +118,7 @@ def test_long_lists_come_back_in_order_from_one_process_or_two(
     np.testing.assert_allclose(found, expected, atol=1e-6)
     with heedful.load("tiny-sst2", models=models, processes=2) as two:
         np.testing.assert_array_equal(two.encode(texts), found)
-        with pytest.raises(BadInput, match=r"sentences\[70\] is longer"):
+        with pytest.raises(BadInput, match=r"sentences\[70\] has 40 tokens and is longer"):
             two.encode([*texts[:70], "dog " * 40, *texts[:70]], truncate=False)
         np.testing.assert_array_equal(two.encode(texts), found)
     with pytest.raises(Unavailable, match="closed"):

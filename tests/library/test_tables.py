@@ -30,9 +30,8 @@ def test_embed(models: Path, model: Model) -> None:
     outcomes = ["ok", "error", "error", "error", "error", "ok"]
     assert found["outcome"].to_pylist() == outcomes
     reasons = [str(reason).partition(":")[0] for reason in found["error"].to_pylist()]
-    too_long = (
-        "body is longer than tiny-sst2 reads (16 tokens, and 500 characters without white space)"
-    )
+    limits = "(16 tokens, and 500 characters without white space)"
+    too_long = f"body has 20 tokens and is longer than tiny-sst2 reads {limits}"
     nul = "body holds a NUL character"
     assert reasons == ["None", "body is blank", too_long, "body is blank", nul, "None"]
     assert found["embedding"].is_null().to_pylist() == [one == "error" for one in outcomes]

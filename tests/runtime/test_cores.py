@@ -6,54 +6,42 @@ import pytest
 from heedful.runtime.cores import usable_cores
 
 HERE = len(os.sched_getaffinity(0))
-PERIOD = 100_000
-
-
-def write(path: Path, content: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content)
-
-
-@pytest.fixture(autouse=True)
-def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
-
-
-def test_without_cgroups_the_affinity_mask_counts(tmp_path: Path) -> None:
-    assert usable_cores(tmp_path) == 8
+TWO, ONE = "0::/pod/app\n", "5:memory:/docker/x\n4:cpu,cpuacct:/docker/x\n"
+"""What the two versions of cgroups write of a process."""
+APP, POD, MOUNT = (f"sys/fs/cgroup/{inside}cpu.max" for inside in ("pod/app/", "pod/", ""))
+QUOTA, PERIOD = (f"sys/fs/cgroup/cpu/docker/x/cpu.cfs_{name}_us" for name in ("quota", "period"))
 
 
 @pytest.mark.parametrize(
-    ("limit", "cores"),
-    [("max", 8), ("300000", 3), ("250000", 2), ("50000", 1), ("1600000", 8)],
+    ("cgroup", "files", "cores"),
+    [
+        (None, {}, 8),
+        (TWO, {APP: "max 100000"}, 8),
+        (TWO, {APP: "300000 100000"}, 3),
+        (TWO, {APP: "250000 100000"}, 2),
+        (TWO, {APP: "50000 100000"}, 1),
+        (TWO, {APP: "1600000 100000"}, 8),
+        (TWO, {APP: "max 100000", POD: "200000 100000"}, 2),
+        ("0::/\n", {MOUNT: "400000 100000"}, 4),  # inside a container
+        (ONE, {QUOTA: "-1", PERIOD: "100000"}, 8),
+        (ONE, {QUOTA: "300000", PERIOD: "100000"}, 3),
+        (ONE, {QUOTA: "10000", PERIOD: "100000"}, 1),
+    ],
 )
-def test_version_2(tmp_path: Path, limit: str, cores: int) -> None:
-    write(tmp_path / "proc/self/cgroup", "0::/pod/app\n")
-    write(tmp_path / "sys/fs/cgroup/pod/app/cpu.max", f"{limit} {PERIOD}\n")
+def test_the_smallest_limit_counts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cgroup: str | None,
+    files: dict[str, str],
+    cores: int,
+) -> None:
+    """Of a process whose affinity mask has eight cores."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    for name, content in {**files, **({"proc/self/cgroup": cgroup} if cgroup else {})}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{content}\n".replace("\n\n", "\n"))
     assert usable_cores(tmp_path) == cores
 
 
-def test_a_limit_of_a_cgroup_above_counts_too(tmp_path: Path) -> None:
-    write(tmp_path / "proc/self/cgroup", "0::/pod/app\n")
-    write(tmp_path / "sys/fs/cgroup/pod/app/cpu.max", f"max {PERIOD}\n")
-    write(tmp_path / "sys/fs/cgroup/pod/cpu.max", f"200000 {PERIOD}\n")
-    assert usable_cores(tmp_path) == 2
-
-
-def test_inside_a_container_the_mount_is_the_cgroup(tmp_path: Path) -> None:
-    write(tmp_path / "proc/self/cgroup", "0::/\n")
-    write(tmp_path / "sys/fs/cgroup/cpu.max", f"400000 {PERIOD}\n")
-    assert usable_cores(tmp_path) == 4
-
-
-@pytest.mark.parametrize(("limit", "cores"), [("-1", 8), ("300000", 3), ("10000", 1)])
-def test_version_1(tmp_path: Path, limit: str, cores: int) -> None:
-    write(tmp_path / "proc/self/cgroup", "5:memory:/docker/x\n4:cpu,cpuacct:/docker/x\n")
-    write(tmp_path / "sys/fs/cgroup/cpu/docker/x/cpu.cfs_quota_us", f"{limit}\n")
-    write(tmp_path / "sys/fs/cgroup/cpu/docker/x/cpu.cfs_period_us", f"{PERIOD}\n")
-    assert usable_cores(tmp_path) == cores
-
-
-def test_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
+def test_on_this_machine() -> None:
     assert 1 <= usable_cores() <= HERE

@@ -1,20 +1,27 @@
-"""The device is what a session comes up on: with a driver that is there and nothing else of CUDA, the CPU."""
+"""The device is what a session comes up on: with a driver that is there and nothing else of CUDA, the CPU.
+
+`tests/device` stands in for the rest of CUDA, so that the service runs as on a GPU, with the memory of a small one.
+"""
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 
 from benchmarks.driver import built
 from benchmarks.processes import bundles
-from heedful.runtime.device import resolve
+from heedful.runtime.device import SHARE, resolve
 from heedful.runtime.errors import ProviderError
-from tests.process import PATIENCE, Process
+from tests.builders import build_bundle, build_parser
+from tests.process import PATIENCE, ROOT, Process, wait_for
 from tests.shipped import BUNDLES
 
 pytestmark = pytest.mark.skipif(resolve("auto") == "cuda", reason="says what happens without a GPU")
@@ -37,6 +44,79 @@ def process(driver: dict[str, str], tmp_path: Path) -> Iterator[Process]:
             process.close()
 
 
+PROCESSES, MEMORY = 2, 512 * 1024
+"""Of the stand-in's device a process has so many bytes."""
+
+
+@pytest.fixture(scope="module")
+def gpu(driver: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A service on the stand-in for a device."""
+    folder = tmp_path_factory.mktemp("gpu")
+    models = folder / "models"
+    models.mkdir()
+    parser = build_parser(models / "parser")
+    flat = partial(build_bundle, kind="embedding", tree=False, max_tokens=20_000)
+    flat(models, parser, name="tiny-flat", int8=True)
+    build_bundle(models, parser, name="tiny-sst2", int8=True)
+    paths = filter(None, [str(ROOT / "tests/device"), os.getenv("PYTHONPATH")])
+    env = {
+        **driver,
+        "CUDA_CALLS": str(folder / "calls"),
+        "CUDA_MEMORY": str(int(PROCESSES * MEMORY / SHARE)),
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+    flags = {"port": "0", "models": str(models), "processes": str(PROCESSES), "log-format": "text"}
+    process = Process(folder / "log", flags, env)
+    try:
+        process.ready()
+        yield process
+    finally:
+        process.close()
+
+
+def callers(calls: Path) -> set[int]:
+    """The processes that have called CUDA."""
+    return set(map(int, calls.read_text().split())) if calls.exists() else set()
+
+
+def test_every_process_calls_cuda_after_its_fork_and_their_parent_never(gpu: Process) -> None:
+    calls = Path(gpu.env["CUDA_CALLS"])
+    info = httpx.get(gpu.url() + "/info", timeout=PATIENCE).json()
+    assert (info["device"], info["provider"]) == ("cuda", "CUDAExecutionProvider")
+    assert set(info["precision"].values()) == {"float32"}
+    first = set(gpu.servers())
+    assert len(first) == PROCESSES
+    assert first < callers(calls)
+    os.kill(min(first), signal.SIGKILL)
+
+    def replaced() -> bool | None:
+        servers = set(gpu.servers())
+        return (len(servers) == PROCESSES and first != servers <= callers(calls)) or None
+
+    wait_for(replaced, "a process in its place that has called CUDA")
+    gpu.ready()
+    assert gpu.popen.pid not in callers(calls)
+
+
+def test_what_the_device_has_no_memory_for_is_answered_so(gpu: Process) -> None:
+    """Full batches were tried at the start, so many texts at once are answered; one that is too long is refused."""
+    with httpx.Client(base_url=gpu.ready(), timeout=PATIENCE) as client:
+
+        def embed(inputs: str | list[str]) -> httpx.Response:
+            return client.post("/embed", json={"inputs": inputs, "model": "tiny-flat"})
+
+        texts = [" ".join(["good", "dog"] * (1 + i % 60)) for i in range(500)]
+        many = embed(texts)
+        assert many.status_code == 200
+        refused = embed("good " * 16_000)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "out_of_memory")
+        assert "send a shorter one" in refused.json()["error"]["message"]
+        np.testing.assert_allclose(embed(texts[7]).json()[0], many.json()[7], atol=1e-5)
+        assert client.get("/ready").is_success
+    assert "fails on one token" not in gpu.log
+    assert "Traceback" not in gpu.log
+
+
 def test_a_driver_without_cuda_is_the_cpu_service(process: Process, driver: dict[str, str]) -> None:
     url = process.ready()
     info = httpx.get(url + "/info", timeout=PATIENCE).json()
@@ -48,9 +128,7 @@ def test_a_driver_without_cuda_is_the_cpu_service(process: Process, driver: dict
     assert "models run on the CPU: CUDA does not come up (lib" in said[0]
     assert "\x1b" not in process.log
     assert "Failed to load" not in process.log
-    called = Path(driver["CUDA_CALLS"])
-    calls = called.read_text().split() if called.exists() else []
-    assert not {str(process.popen.pid), *map(str, process.servers())} & set(calls)
+    assert not {process.popen.pid, *process.servers()} & callers(Path(driver["CUDA_CALLS"]))
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -17,7 +17,7 @@ from heedful.runtime.engine import health
 from heedful.runtime.engine.engine import SMALL_ROWS, WINDOW, Engine
 from heedful.runtime.engine.session import EncoderRunner
 from heedful.runtime.engine.work import Request, Steps, Work, run_now
-from heedful.runtime.errors import InferenceFailed, Overloaded, Unavailable
+from heedful.runtime.errors import InferenceFailed, OutOfMemory, Overloaded, Unavailable
 from heedful.runtime.observer import Observer
 
 pytestmark = pytest.mark.anyio
@@ -182,21 +182,29 @@ async def test_a_bad_item_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
     assert engine.waiting == {"parse": 0, "inference": 0}
 
 
-async def test_a_batch_that_is_too_large_is_answered_in_parts() -> None:
-    """As on a device whose memory does not hold it."""
+class Small(Squares):
+    """It has memory for three items, and none for item 13."""
 
-    class Small(Squares):
-        def run(self, prepared: list[int]) -> list[int]:
-            if len(prepared) > 3:
-                self.batches.append(prepared)
-                raise MemoryError("of the device")
-            return super().run(prepared)
+    def run(self, prepared: list[int]) -> list[int]:
+        if len(prepared) > 3 or 13 in prepared:
+            self.batches.append(prepared)
+            raise OutOfMemory("of the device")
+        return super().run(prepared)
 
+
+async def test_a_batch_that_is_too_large_is_answered_in_parts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     runner = Small()
     async with started() as engine:
         assert await engine.answer(request(runner, range(8))) == [i * i for i in range(8)]
-        assert not engine.health.failures
-    assert list(map(len, runner.batches)) == [8, 4, 2, 2, 4, 2, 2]
+        with pytest.raises(OutOfMemory, match="of the device"):
+            await engine.answer(request(runner, [13, 2]))
+    assert list(map(len, runner.batches)) == [8, 4, 2, 2, 4, 2, 2, 2, 1, 1]
+    assert "Traceback" not in caplog.text
+    assert run_now(squares(Small(), range(8)), max_items=5) == [i * i for i in range(8)]
+    with pytest.raises(OutOfMemory):
+        run_now(squares(Small(), [2, 13]))
 
 
 async def test_large_requests_leave_a_reserve_to_interactive_ones() -> None:
@@ -322,7 +330,8 @@ async def test_an_encoder_that_fails_on_one_token_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(health, "RETRY_SECONDS", 0.01)
-    broken = True
+    broken: Exception | None = RuntimeError("the device is gone")
+    runs = 0
 
     class Encoder(EncoderRunner):
         """Without a card or a session: squares, while it works."""
@@ -340,8 +349,10 @@ async def test_an_encoder_that_fails_on_one_token_is_tried_again(
             return items
 
         def run(self, prepared: Any) -> Any:
+            nonlocal runs
+            runs += 1
             if broken:
-                raise RuntimeError("the device is gone")
+                raise broken
             return prepared
 
     encoder = Encoder()
@@ -350,14 +361,19 @@ async def test_an_encoder_that_fails_on_one_token_is_tried_again(
             await engine.answer(request(encoder, [1]))
         await asyncio.sleep(0.2)
         assert engine.health.failures[encoder] == health.FAILURES
-        broken = False
+        broken = None
         assert await engine.answer(request(encoder, [1])) == [1]
         assert not engine.health.failures
-        broken = True
+        broken = RuntimeError("again")
         with pytest.raises(InferenceFailed):
             await engine.answer(request(encoder, [1]))
         await asyncio.sleep(0)
         assert 1 <= engine.health.failures[encoder] < health.FAILURES
-        broken = False
+        broken = None
         await asyncio.sleep(0.1)
         assert not engine.health.failures  # without a request
+        broken, runs = OutOfMemory("of the device"), 0
+        with pytest.raises(OutOfMemory):
+            await engine.answer(request(encoder, [1]))
+        await asyncio.sleep(0.05)
+        assert runs == 1  # a lack of memory is no fault of the session: one token is not tried

@@ -97,7 +97,7 @@ def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Runni
         found = present(evidence.gradients)
         vectors = [expected_embedding(one, ALPHA)[None] for one in (first, second)]
         vectors[side] *= 0  # tanh of nothing
-        model = running.service._registry.models["tiny-nli"]
+        model = running.service.registry.models["tiny-nli"]
         logits, _ = run_now(model.logits(*vectors))
         assert found.score == pytest.approx(before[label], abs=1e-5)
         assert found.baseline == pytest.approx(softmax(logits.astype(float))[0, label], abs=1e-5)
@@ -242,15 +242,15 @@ def test_a_masked_word_of_pieces_is_unknown() -> None:
 
 
 def test_a_long_sentence_has_no_curves(running: Running) -> None:
-    model = running.service._registry.models["tiny-sst2"]
+    model = running.service.registry.models["tiny-sst2"]
     long = build(["dog"] * 25, np.zeros(25, np.int64), ["dep"] * 25, [True] * 25)
-    check_length(model, long, "inputs", ExplainOptions(evidence=True))
-    check_length(model, long, "inputs", ExplainOptions(gradients=True))
+    check_length(model, long, "inputs", ExplainOptions(evidence=True), "cut it")
+    check_length(model, long, "inputs", ExplainOptions(gradients=True), "cut it")
     longer = build(["dog"] * 49, np.zeros(49, np.int64), ["dep"] * 49, [True] * 49)
     with pytest.raises(BadInput, match=r"has 49 tokens: .* explained up to 48 with gradients"):
-        check_length(model, longer, "inputs", ExplainOptions(gradients=True))
+        check_length(model, longer, "inputs", ExplainOptions(gradients=True), "cut it")
     with pytest.raises(BadInput, match=r"has 25 tokens: .* explained up to 24 with curves") as e:
-        check_length(model, long, "inputs", ExplainOptions(curves=True))
+        check_length(model, long, "inputs", ExplainOptions(curves=True), "cut it")
     assert (e.value.param, e.value.code) == ("inputs", "input_too_long")
 
 

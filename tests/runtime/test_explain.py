@@ -52,7 +52,7 @@ def softmax(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def scores(running: Running, *sentences: Sentence, alpha: float = ALPHA) -> Doubles:
     """What the built head gives for vectors that numpy made."""
     vectors = [expected_embedding(sentence, alpha)[None] for sentence in sentences]
-    model = running.service._registry.models["tiny-sst2" if len(sentences) == 1 else "tiny-nli"]
+    model = running.service.registry.models["tiny-sst2" if len(sentences) == 1 else "tiny-nli"]
     logits, _ = run_now(model.logits(*vectors))
     found: Doubles = softmax(logits.astype(np.float64))[0]
     return found

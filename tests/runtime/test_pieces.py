@@ -90,9 +90,8 @@ def test_a_text_of_too_many_pieces_is_refused_or_cut_behind_a_word(
     full = "unheard " * 5 + "a a a"  # 38 pieces
     assert ask(embed(service, [full], model=NAME)).truncated == 0
     longer = "unheard " * 6 + "dog"
-    with pytest.raises(
-        BadInput, match=r"inputs\[1\] is longer .* \(16 tokens, 40 word pieces"
-    ) as caught:
+    said = r"inputs\[1\] has more than 40 word pieces and is longer .* \(16 tokens, 40 word pieces"
+    with pytest.raises(BadInput, match=said) as caught:
         ask(embed(service, [full, longer], model=NAME))
     assert caught.value.code == "input_too_long"
     result = ask(embed(service, [longer, full], model=NAME, truncate=True))

@@ -50,7 +50,7 @@ def folder(served: Running, models: Path) -> Iterator[Path]:
     shutil.rmtree(folder)
     shutil.copytree(models, folder)
     assert served.ask(served.service.reload()).refused == ()
-    assert list(served.service.cards) == ["tiny-flat", "tiny-nli", NAME]
+    assert list(served.service.registry.cards) == ["tiny-flat", "tiny-nli", NAME]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def vector(served: Running, model: str = NAME) -> np.ndarray:
 def test_what_is_added_replaced_and_removed_is_picked_up_together(
     served: Running, folder: Path, parser: BuiltParser
 ) -> None:
-    before, old = vector(served), served.service.cards[NAME]
+    before, old = vector(served), served.service.registry.cards[NAME]
     build_bundle(folder, parser, name=NAME, alpha=0.25)
     build_bundle(folder, parser, name="tiny-new", kind="embedding")
     shutil.rmtree(folder / "tiny-nli")
@@ -74,8 +74,8 @@ def test_what_is_added_replaced_and_removed_is_picked_up_together(
     assert served.ask(served.service.reload()) == Reloaded(
         loaded=("tiny-new", NAME), unchanged=("tiny-flat",), removed=("tiny-nli",)
     )
-    assert list(served.service.cards) == ["tiny-flat", "tiny-new", NAME]
-    assert served.service.cards[NAME].version != old.version
+    assert list(served.service.registry.cards) == ["tiny-flat", "tiny-new", NAME]
+    assert served.service.registry.cards[NAME].version != old.version
     assert np.abs(vector(served) - before).max() > 0.01
     assert served.service.ready() is None
 
@@ -87,7 +87,7 @@ def test_a_session_that_fails_is_forgotten_with_its_model(
         raise MemoryError
 
     service = served.service
-    monkeypatch.setattr(service._registry.models[NAME].encoder.session, "run", fail)
+    monkeypatch.setattr(service.registry.models[NAME].encoder.session, "run", fail)
     with pytest.raises(InferenceFailed):
         served.ask(embed(service, ["a sentence that is not in the cache"], model=NAME))
 
@@ -103,10 +103,10 @@ def test_a_session_that_fails_is_forgotten_with_its_model(
 
 
 def test_what_has_not_changed_is_not_loaded_again(served: Running, folder: Path) -> None:
-    models = dict(served.service._registry.models)
+    models = dict(served.service.registry.models)
     done = served.ask(served.service.reload())
     assert done == Reloaded(unchanged=tuple(models))
-    for name, model in served.service._registry.models.items():
+    for name, model in served.service.registry.models.items():
         assert model is models[name]
 
 
@@ -211,7 +211,7 @@ def test_a_new_bundle_that_is_bad_is_not_offered(
     build_bundle(folder, parser, name="tiny-new", kind="embedding")
     cut(folder / "tiny-new")
     assert len(served.ask(served.service.reload()).refused) == 1
-    assert "tiny-new" not in served.service.cards
+    assert "tiny-new" not in served.service.registry.cards
     shutil.rmtree(folder / "tiny-new")
     assert served.ask(served.service.reload()).refused == served.service.refused == ()
 
@@ -228,12 +228,12 @@ def test_a_link_may_lead_to_a_folder_of_another_name(
 
 
 def test_a_link_with_another_name_is_no_second_model(served: Running, folder: Path) -> None:
-    models = tuple(served.service.cards)
+    models = tuple(served.service.registry.cards)
     (folder / "current").symlink_to(NAME)
     done = served.ask(served.service.reload())
     reason = f"bundle current: card.json: names the model '{NAME}': the folder must have that name"
     assert done == Reloaded(unchanged=models, refused=(reason,))
-    assert tuple(served.service.cards) == models
+    assert tuple(served.service.registry.cards) == models
 
 
 def test_a_folder_that_may_not_be_entered_is_named(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_folder_that_may_not_be_entered_is_named(tmp_path: Path) -> None:
 
 
 def test_the_last_models_stay_when_the_folder_is_empty(served: Running, folder: Path) -> None:
-    for name in served.service.cards:
+    for name in served.service.registry.cards:
         shutil.rmtree(folder / name)
     done = served.ask(served.service.reload())
     assert "no longer holds a bundle" in done.refused[0]
@@ -278,8 +278,8 @@ def test_a_request_keeps_its_model_which_goes_with_it(
     served: Running, folder: Path, parser: BuiltParser
 ) -> None:
     before = vector(served)
-    old = weakref.ref(served.service._registry.models[NAME])
-    session = weakref.ref(served.service._registry.models[NAME].encoder.session)
+    old = weakref.ref(served.service.registry.models[NAME])
+    session = weakref.ref(served.service.registry.models[NAME].encoder.session)
 
     async def scenario() -> np.ndarray:
         bound = served.service.bind("embed", NAME)
@@ -304,7 +304,7 @@ def test_reloads_take_turns_and_end_with_the_service(models: Path, parser: Built
         await asyncio.sleep(0)
         done = await asyncio.gather(*(service.reload() for _ in range(3)))
         assert starting.done()  # a reload waits for the start
-        assert done == [Reloaded(unchanged=tuple(service.cards))] * 3
+        assert done == [Reloaded(unchanged=tuple(service.registry.cards))] * 3
         await service.stop(timeout=1)
         with pytest.raises(Unavailable, match="stopping"):
             await service.reload()

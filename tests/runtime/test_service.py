@@ -156,7 +156,7 @@ def test_models_that_were_loaded_before_serve_until_a_reload(models: Path, tmp_p
         shutil.rmtree(folder / "tiny-nli")
         await service.start()  # from what was loaded
         assert (await embed(service, ["dog"])).value.shape == (1, DIMENSION)
-        assert "tiny-nli" in service.cards
+        assert "tiny-nli" in service.registry.cards
         done = await service.reload()
         assert done.removed == ("tiny-nli",)
         await service.stop(timeout=5)
@@ -203,11 +203,6 @@ def test_another_parser_stops_the_start(tmp_path: Path, models: Path) -> None:
 def test_a_queue_smaller_than_a_request_is_refused(models: Path) -> None:
     with pytest.raises(StartupError, match="could never be admitted"):
         Service(Options(models, max_queue=10, max_batch_inputs=11))
-
-
-def test_a_missing_parser_stops_the_start(models: Path) -> None:
-    error = refused(Options(models, parser="no_such_pipeline"))
-    assert "no_such_pipeline" in str(error)
 
 
 def test_more_inputs_than_a_request_may_hold(running: Running) -> None:

@@ -75,7 +75,7 @@ def test_a_service_answers_from_it_with_the_same_vectors(running: Running) -> No
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_equal_sentences_are_encoded_once(running: Running, cached: bool) -> None:
-    model = running.service._registry.models["tiny-sst2"]
+    model = running.service.registry.models["tiny-sst2"]
     sentences = [model.vocab.sentence(["dog"], np.arange(1))] * 5
     cache = VectorCache(10, Observer()) if cached else None
     steps = encode(model.encoder, sentences, cache)

@@ -33,8 +33,6 @@ def test_a_batch_holds_each_sentence_and_padding(sizes: list[int], seed: int) ->
     for row, one in enumerate(sentences):
         assert batch.ids[row].tolist() == [*one.ids, *[PAD] * (longest - len(one))]
         assert batch.heads[row].tolist() == [*one.heads, *range(len(one), longest)]
-    empty = sum(longest - size for size in sizes)
-    assert batch.padding == pytest.approx(empty / (len(sizes) * longest))
 
 
 @given(lengths, st.integers(0, 2**32))
@@ -45,7 +43,6 @@ def test_rows_of_a_batch_are_a_batch_of_these_sentences(sizes: list[int], seed: 
     found, made = collate(sentences).rows(chosen), collate([sentences[i] for i in chosen])
     for name in ("ids", "heads", "lengths"):
         np.testing.assert_array_equal(getattr(found, name), getattr(made, name))
-    assert found.padding == pytest.approx(made.padding)
 
 
 @pytest.mark.parametrize("sizes", [[], [0], [3, 0]])
@@ -125,7 +122,6 @@ def test_sentences_of_pieces_are_padded_by_words_and_by_pieces() -> None:
     assert batch.lengths.tolist() == [2, 3, 1]
     assert batch.pieces is not None
     assert batch.pieces.tolist() == [[1, 2, 0], [1, 1, 1], [1, 0, 0]]
-    assert batch.padding == pytest.approx(2 / 15)
     last = batch.rows(np.array([2]))
     assert (last.ids.tolist(), last.heads.tolist()) == ([[2, 9, 3, PAD, PAD]], [[0]])
     assert last.pieces is not None

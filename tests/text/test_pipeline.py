@@ -1,17 +1,27 @@
 """The shipped pipeline in spaCy's hands: it is what the service serves."""
 
+import asyncio
 import pickle
 import random
+import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import httpx
 import pytest
 import spacy
 from spacy.language import Language
+from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc, DocBin, Token
 
 import heedful.text.arc_parser  # noqa: F401  # registers it; an install has entry points for that
+from benchmarks.hops import post
+from benchmarks.processes import bundles
+from heedful.app.application import create_app
+from heedful.app.settings import Settings
+from heedful.app.state import state_of
+from heedful.text.tokenize import TextTokenizer
 from tests.shipped import BUNDLES
 
 TEXTS = 2000
@@ -77,6 +87,42 @@ def test_the_pipeline_gives_what_the_service_answers(nlp: Language, shipped: str
             answer = client.post("/explain", json=asked).json()
             (sentence,) = answer["sentences"]
             assert served(sentence["tokens"]) == rows(doc)
+
+
+async def tokenizers_of_a_request() -> tuple[int, list[TextTokenizer]]:
+    """The status of a warm request, and the objects whose `tokenize` it has called."""
+    called: list[TextTokenizer] = []
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code is TextTokenizer.tokenize.__code__:
+            called.append(frame.f_locals["self"])
+
+    with bundles(["ms-san-sst2"], BUNDLES) as models:
+        app = create_app(Settings(models=models, cache_items=0))
+        async with app.router.lifespan_context(app):
+            await state_of(app).starting
+            await post(app, "/classify", b'{"inputs": "A warm-up."}')
+            sys.setprofile(note)
+            status = await post(app, "/classify", b'{"inputs": "Gorgeous, isn\'t it?"}')
+            sys.setprofile(None)
+    return status, called
+
+
+def test_a_request_passes_the_tokenizer_of_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[Language] = []
+    load = spacy.load
+
+    def remembered(*arguments: Any, **options: Any) -> Language:
+        loaded.append(load(*arguments, **options))
+        return loaded[-1]
+
+    monkeypatch.setattr(spacy, "load", remembered)
+    status, called = asyncio.run(tokenizers_of_a_request())
+    (nlp,) = loaded
+    assert status == 200
+    assert called == [nlp.tokenizer]
+    (tokenizer,) = called
+    assert type(tokenizer.rules) is Tokenizer
 
 
 def test_what_is_no_word_keeps_its_characters(nlp: Language) -> None:

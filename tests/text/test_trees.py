@@ -13,7 +13,7 @@ from spacy.vocab import Vocab
 from heedful.text.arrays import Ints
 from heedful.text.structure import check_heads, without
 from heedful.text.trees import ROOT, build, from_conllu, from_displacy, to_conllu, to_displacy
-from tests.forests import BALLGAME, BALLGAME_HEADS, chain, forests
+from tests.forests import BALLGAME, BALLGAME_HEADS, forests
 
 LABELS = np.array(["nummod", "nsubj", "case", "det", "nmod", ROOT, "nmod:poss", "obj"])
 
@@ -123,19 +123,6 @@ def test_what_is_no_conllu_is_refused_by_line(content: str, reason: str) -> None
         from_conllu(content)
 
 
-@pytest.mark.parametrize("length", range(1, 41))
-def test_a_chain_is_no_cycle_and_its_ends_meet_without_the_middle(length: int) -> None:
-    heads = chain(length)
-    check_heads(heads)
-    left = [0] * min(length, 2)
-    assert without(heads, np.arange(1, length - 1)).tolist() == left
-
-
-@given(forests())
-def test_every_forest_passes(heads: Ints) -> None:
-    check_heads(heads)
-
-
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=10))
 def test_what_passes_is_a_forest_and_what_does_not_is_none(values: list[int]) -> None:
     heads = np.array([value % len(values) for value in values])
@@ -171,7 +158,3 @@ def test_without_some_tokens_each_hangs_under_the_nearest_that_is_left(
             head = int(heads[head])
         expected.append(left.index(token if head in gone else head))
     assert without(heads, np.array(sorted(gone), np.int64)).tolist() == expected
-
-
-def test_no_token_is_a_forest() -> None:
-    check_heads(np.array([], np.int64))

@@ -53,12 +53,6 @@ def test_what_is_no_word_is_refused(word: str) -> None:
         Vocab(["dog", word])
 
 
-@pytest.mark.parametrize("held", [["dog", "dog"], ["<pad>"], ["<unk>"]])
-def test_a_doubled_word_is_refused(held: list[str]) -> None:
-    with pytest.raises(ValueError, match="twice"):
-        Vocab(held)
-
-
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

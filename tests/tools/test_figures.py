@@ -36,7 +36,7 @@ def test_what_there_is_a_bundle_for_is_drawn_and_the_rest_is_named(
     models, out = tmp_path / "models", tmp_path / "figures"
     lama = {"name": "lama", "config": {}, "parameters": 0, "paper": "none"}
     ratings = ("1", "2", "3", "4", "5")
-    for name, labels in (("lama-yelp", ratings), ("lama-r8", ("money-fx", "ship"))):
+    for name, labels in (("lama-yelp", ratings), ("lama-r8", ("foreign exchange", "shipping"))):
         build_bundle(models, pipeline, name=name, labels=labels, explain=True, encoder=lama)
     options = Options(models, str(pipeline.folder), threads=1)
 

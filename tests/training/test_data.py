@@ -125,7 +125,6 @@ def test_a_batch_is_what_collate_makes_of_its_sentences(
     found, expected = rows.batch(chosen, None), collate([sentence(rows, i) for i in chosen])
     for name in ("ids", "heads", "lengths", "features"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    assert found.padding == pytest.approx(expected.padding)
     if composed:
         every = rows.batch(chosen, lambda words: np.ones(words, bool))
         inside = np.arange(every.ids.shape[1]) < every.lengths[:, None]

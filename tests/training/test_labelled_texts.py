@@ -383,6 +383,10 @@ def test_a_sheet_without_a_header(tmp_path: Path) -> None:
     ]
     with pytest.raises(DataError, match="no column 'text': it has 1, 2"):
         read(file, ("text",), "2", Reading(header=False))
+    twice = pandas.DataFrame(cells, columns=["text", "text"])
+    twice.to_excel(file, index=False)
+    with pytest.raises(DataError, match="two columns 'text': it has text, text: rename one"):
+        read(file, ("text",), "text")
 
 
 def test_lists_and_bytes_of_parquet_are_no_labels_and_texts(tmp_path: Path) -> None:

@@ -59,9 +59,9 @@ LAYOUTS: list[tuple[str, dict[str, str], str, dict[str, set[str]]]] = [
         },
         "latin-1",
         {
-            "DESC": {"How did serfdom develop ?"},
-            "HUM": {"Who was Camus\u00e9 ?"},
-            "NUM": {"How far is it ?"},
+            "description": {"How did serfdom develop ?"},
+            "person": {"Who was Camus\u00e9 ?"},
+            "number": {"How far is it ?"},
         },
     ),
     *(
@@ -86,7 +86,11 @@ LAYOUTS: list[tuple[str, dict[str, str], str, dict[str, set[str]]]] = [
             "r8-test-all-terms.txt": "ship\ttanker sinks\n",
         },
         "utf-8",
-        {"earn": {"net rises"}, "money-fx": {"dollar falls"}, "ship": {"tanker sinks"}},
+        {
+            "earnings": {"net rises"},
+            "foreign exchange": {"dollar falls"},
+            "shipping": {"tanker sinks"},
+        },
     ),
     (
         "imdb",

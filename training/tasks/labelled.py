@@ -1,7 +1,8 @@
 """Files of labelled texts -> examples."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from heedful.training.data_folder import lines, read_each, records, text_of
 from heedful.training.errors import DataError
@@ -28,15 +29,22 @@ def one_label(path: Path, label: str, encoding: str = "utf-8") -> Iterator[tuple
         yield label, line
 
 
-def examples(path: Path, rows: Iterable[tuple[str, str]], labels: tuple[str, ...]) -> list[Example]:
+def examples(
+    path: Path,
+    rows: Iterable[tuple[str, str]],
+    labels: tuple[str, ...],
+    codes: Mapping[str, str] = MappingProxyType({}),
+) -> list[Example]:
     """The rows of `path` with labels numbered as in `labels`; empty texts are left out.
 
-    Raises DataError naming the first row with another label.
+    `codes` gives the label of each code of the data set. Raises DataError naming the first row with another label.
     """
     found = []
-    for number, (label, text) in enumerate(rows, 1):
+    for number, (code, text) in enumerate(rows, 1):
+        label = codes.get(code, code)
         if label not in labels:
-            raise DataError(f"{path.name}:{number}: label {label!r} is none of {', '.join(labels)}")
+            known = ", ".join(codes or labels)
+            raise DataError(f"{path.name}:{number}: label {label!r} is none of {known}")
         if text.strip():
             found.append(Example((text.strip(),), labels.index(label)))
     return found

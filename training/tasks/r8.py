@@ -11,7 +11,17 @@ from heedful.training.tasks.base import Example, Reader, Source, Task
 from heedful.training.tasks.labelled import UNSTATED, examples, json_lines, label_first
 from heedful.training.tasks.splits import held_out
 
-LABELS = ("acq", "crude", "earn", "grain", "interest", "money-fx", "ship", "trade")
+CODES = {
+    "acq": "acquisition",
+    "crude": "crude oil",
+    "earn": "earnings",
+    "grain": "grain",
+    "interest": "interest rates",
+    "money-fx": "foreign exchange",
+    "ship": "shipping",
+    "trade": "trade",
+}
+LABELS = tuple(CODES.values())
 
 
 def _read(split: str) -> Reader:
@@ -19,7 +29,7 @@ def _read(split: str) -> Reader:
         official = f"r8-{split}-all-terms.txt"
         path = find(data, (official, f"r8/{official}", f"r8/{split}.jsonl"), dataset="r8")
         rows = json_lines(path) if ".jsonl" in path.name else label_first(path, "\t")
-        return examples(path, rows, LABELS)
+        return examples(path, rows, LABELS, CODES)
 
     return read
 

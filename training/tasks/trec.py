@@ -11,16 +11,25 @@ from heedful.training.tasks.labelled import UNSTATED, examples, json_lines, labe
 from heedful.training.tasks.nli import MNLI_TRAIN, SNLI_TRAIN
 from heedful.training.tasks.splits import held_out
 
-LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+CODES = {
+    "ABBR": "abbreviation",
+    "DESC": "description",
+    "ENTY": "entity",
+    "HUM": "person",
+    "LOC": "location",
+    "NUM": "number",
+}
+LABELS = tuple(CODES.values())
 
 
 def _read(official: str, here: str) -> Reader:
     def read(data: Path) -> list[Example]:
         path = find(data, (official, f"trec/{official}", here), dataset="trec")
         if ".jsonl" in path.name:
-            return examples(path, json_lines(path), LABELS)
+            return examples(path, json_lines(path), LABELS, CODES)
         rows = label_first(path, " ", "latin-1")  # label:fine text
-        return examples(path, ((label.partition(":")[0], text) for label, text in rows), LABELS)
+        coarse = ((label.partition(":")[0], text) for label, text in rows)
+        return examples(path, coarse, LABELS, CODES)
 
     return read
 

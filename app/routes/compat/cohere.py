@@ -74,9 +74,11 @@ async def embed(body: EmbedTextsRequest, request: InferenceRequest) -> Response:
     model = request.bind("embed", body.model)
     truncate = request.truncates(None if body.truncate is None else body.truncate == "END")
     types: list[EmbeddingType] = list(dict.fromkeys(body.embedding_types or ["float"]))
+    inputs = Inputs.from_texts(body.texts, "texts")
+    inputs.remedy = "set truncate to END"
     result = await request.run(
         model.embed(
-            Inputs.from_texts(body.texts, "texts"),
+            inputs,
             truncate=truncate,
             mean=body.truncate is None and not truncate,
             normalize=True,

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import Discriminator, Tag
+from pydantic import Tag
 from starlette.responses import Response
 
 from heedful.app.http import responses
@@ -11,7 +11,7 @@ from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.routes import core
 from heedful.app.routes.compat import similarity
 from heedful.app.schemas import openapi_responses, request_bodies, response_bodies
-from heedful.app.schemas.base import AnyOf
+from heedful.app.schemas.base import AnyOf, told_apart
 
 router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
 
@@ -30,11 +30,7 @@ AnyRequest = Annotated[
     Annotated[request_bodies.EmbedRequest, Tag("<embed>")]
     | Annotated[request_bodies.ClassifyRequest, Tag("<classify>")]
     | Annotated[similarity.SimilarityRequest, Tag("<similarity>")],
-    Discriminator(
-        _task,
-        custom_error_type="object_type",
-        custom_error_message="must be an object with inputs",
-    ),
+    told_apart(_task, "must be an object with inputs"),
     AnyOf(),
 ]
 
@@ -42,16 +38,7 @@ AnyRequest = Annotated[
 @router.post(
     "/",
     responses=openapi_responses.in_bytes(
-        openapi_responses.documented(
-            list[list[float]]
-            | list[float]
-            | list[response_bodies.Label]
-            | list[list[response_bodies.Label]]
-            | response_bodies.TrustedLabels
-            | list[response_bodies.TrustedLabels]
-            | response_bodies.FittingLabels
-            | list[response_bodies.FittingLabels]
-        ),
+        openapi_responses.documented(list[list[float]] | list[float] | response_bodies.Classified),
         responses.ARRAY_HEADERS,
     ),
 )

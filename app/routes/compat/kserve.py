@@ -9,11 +9,12 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from heedful.app.errors import MalformedBody
+from heedful.app.http import body as request_body
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.http.request_record import Record
 from heedful.app.routes.compat.kserve_tensors import (
-    JSON_SIZE,
     SIGNATURES,
     InferParameters,
     InferRequest,
@@ -21,9 +22,8 @@ from heedful.app.routes.compat.kserve_tensors import (
     Signature,
     TensorMetadata,
     metadata,
-    read_body,
     read_inputs,
-    tensor_response,
+    wanted_outputs,
 )
 from heedful.app.routes.status import ready_service
 from heedful.app.schemas import openapi_responses, response_bodies
@@ -34,16 +34,24 @@ from heedful.runtime.errors import Unavailable, UnknownModel
 from heedful.runtime.inference import Inference
 
 TAG = "Open Inference Protocol"
+BINARY = b"inference-header-content-length"
+"""Triton's header of a request whose tensors follow its JSON in bytes."""
 
 
 class TensorRoute(InferenceRoute):
-    """An inference route whose body may hold binary tensors."""
+    """An inference route whose body is JSON whatever its Content-Type."""
 
     takes_ndjson = False
 
     def read(self, record: Record, content: bytes) -> Any:
-        """JSON whatever its Content-Type, and tensors. Raises MalformedBody, BodyTooLarge, Refused."""
-        return read_body(record, content)
+        """Raises MalformedBody, BodyTooLarge."""
+        if BINARY in record.headers:
+            raise MalformedBody(
+                "tensors in bytes behind the JSON are not read: send them in it as data "
+                "(tritonclient: binary_data=False)",
+                code="wrong_content_type",
+            )
+        return request_body.parse(content)
 
 
 def _with_text_errors(responses: openapi_responses.Documented) -> openapi_responses.Documented:
@@ -101,9 +109,7 @@ class InferAnswer(BaseModel):
 async def server() -> Response:
     """The server's name and version."""
     version = importlib.metadata.version("heedful")
-    return responses.json(
-        {"name": "heedful", "version": version, "extensions": ["binary_tensor_data"]}
-    )
+    return responses.json({"name": "heedful", "version": version, "extensions": []})
 
 
 @router.get("/v2/health/live", responses=openapi_responses.documented(Live))
@@ -118,17 +124,14 @@ async def live() -> Response:
 async def ready(request: Request) -> Response:
     """As /ready."""
     ready_service(request)
-    if reason := state_of(request.app).peer_status():
+    if reason := state_of(request.app).slot.table.status():
         raise Unavailable(reason, code="not_ready")
     return responses.json({"ready": True})
 
 
 METADATA = _with_text_errors(openapi_responses.documented(ModelMetadata, 401, 404, 503))
 READY = _with_text_errors(openapi_responses.documented(ModelReady, 401, 404, 503))
-INFERRED = openapi_responses.in_bytes(
-    openapi_responses.documented(InferAnswer),
-    {JSON_SIZE: "how many of them are JSON, before the tensors."},
-)
+INFERRED = openapi_responses.documented(InferAnswer)
 
 
 @router.get("/v2/models/{model}", responses=METADATA, openapi_extra=NAMED)
@@ -169,13 +172,13 @@ async def infer(body: InferRequest, request: InferenceRequest) -> Response:
             {"name": "label", "datatype": "BYTES", "shape": [len(labels)], "data": labels}
         )
     fields = {"model_name": model.card.name, "model_version": model.card.version}
-    return tensor_response({**fields, **named}, outputs, body)
+    return responses.json({**fields, **named, "outputs": wanted_outputs(outputs, body)})
 
 
 async def _run(
     model: Inference, kind: Signature, body: InferRequest, request: InferenceRequest
 ) -> Result[npt.NDArray[Any]]:
-    inputs = read_inputs(body.inputs, kind, request.service_state.settings.max_batch_inputs)
+    inputs = read_inputs(body.inputs, kind)
     parameters = body.parameters or InferParameters()
     mean = parameters.long == "mean"
     truncate = request.truncates(parameters.truncate)

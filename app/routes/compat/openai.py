@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, cast
 
 import orjson
 from fastapi import APIRouter, Request
-from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, Field, Tag
 from starlette.responses import Response
 
 from heedful.app.http import responses
@@ -12,7 +12,14 @@ from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.routes.compat import token_ids
 from heedful.app.routes.status import ready_service
 from heedful.app.schemas import given_trees, openapi_responses
-from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, NOT_EMPTY, StrictModel, Text
+from heedful.app.schemas.base import (
+    FIRST_ERROR,
+    IGNORE_UNKNOWN,
+    NOT_EMPTY,
+    StrictModel,
+    Text,
+    told_apart,
+)
 from heedful.app.schemas.request_bodies import Dimensions, Long, OutputDtype, Truncate, not_both
 from heedful.app.state import state_of
 from heedful.runtime.answers import as_precision
@@ -46,11 +53,7 @@ class EmbeddingsRequest(StrictModel):
             NOT_EMPTY,
             Tag("<ids of many>"),
         ],
-        Discriminator(
-            _shape,
-            custom_error_type="texts_type",
-            custom_error_message="must be a string or a list of strings",
-        ),
+        told_apart(_shape, "must be a string or a list of strings"),
         Field(description="One text, a list of them, or token ids of cl100k_base."),
     ]
     model: str = Field(description="A name from /v1/models.")
@@ -170,8 +173,8 @@ async def model(request: Request) -> Response:
 
 
 def _models(request: Request) -> list[dict[str, Any]]:
-    names = {**ready_service(request).cards, **state_of(request.app).settings.aliases}
-    created = state_of(request.app).created
+    names = {**ready_service(request).registry.cards, **state_of(request.app).settings.aliases}
+    created = state_of(request.app).slot.table.started
     return [
         {"id": name, "object": "model", "created": created, "owned_by": "heedful"} for name in names
     ]

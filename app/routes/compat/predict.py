@@ -3,14 +3,21 @@
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import Discriminator, Field, RootModel, Tag, field_validator
+from pydantic import Field, RootModel, Tag, field_validator
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.schemas import openapi_responses, request_bodies, response_bodies
-from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, NOT_EMPTY, Text, unsupported
+from heedful.app.schemas.base import (
+    FIRST_ERROR,
+    IGNORE_UNKNOWN,
+    NOT_EMPTY,
+    Text,
+    told_apart,
+    unsupported,
+)
 from heedful.app.schemas.huggingface_bodies import (
     PARAMETERS,
     ClassifyParameters,
@@ -64,11 +71,7 @@ class PredictRequest(request_bodies.Request, request_bodies.Truncation, HubField
         Annotated[Text, Tag("<text>")]
         | Annotated[TextOrPair, Tag("<row>")]
         | Annotated[Batch, Tag("<batch>")],
-        Discriminator(
-            _shape,
-            custom_error_type="texts_type",
-            custom_error_message="must be a text, a pair [text, text], or a list of such lists",
-        ),
+        told_apart(_shape, "must be a text, a pair [text, text], or a list of such lists"),
         Field(description="A text, a pair, or a batch: all [text], or all pairs."),
     ]
     parameters: ClassifyParameters | None = PARAMETERS

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from fastapi import APIRouter
-from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, Field, Tag
 from starlette.responses import Response
 
 from heedful.app.http import responses
@@ -17,6 +17,7 @@ from heedful.app.schemas.base import (
     AnyOf,
     StrictModel,
     Text,
+    told_apart,
     unsupported,
 )
 from heedful.runtime.answers import Result
@@ -68,10 +69,12 @@ class Rank(BaseModel):
 async def similarity(body: SimilarityRequest, request: InferenceRequest) -> Response:
     """The cosine of the source sentence with each sentence."""
     model = request.bind("embed", body.model)
+    sentences = Inputs.from_texts(body.inputs.sentences, "inputs.sentences")
+    sentences.remedy = "set parameters.truncate to true"
     result = await request.run(
         model.similarity(
             Inputs([body.inputs.source_sentence], ["inputs.source_sentence"]),
-            Inputs.from_texts(body.inputs.sentences, "inputs.sentences"),
+            sentences,
             truncate=request.truncates(body.parameters.truncate if body.parameters else None),
         ),
     )
@@ -118,11 +121,7 @@ class DocumentsRequest(StrictModel):
         list[
             Annotated[
                 Annotated[Text, Tag("<text>")] | Annotated[Document, Tag("<object>")],
-                Discriminator(
-                    _kind,
-                    custom_error_type="texts_type",
-                    custom_error_message="must be a string or an object with text",
-                ),
+                told_apart(_kind, "must be a string or an object with text"),
             ]
         ],
         FIRST_ERROR,
@@ -166,11 +165,7 @@ def _shape(value: object) -> str | None:
 
 AnyRerankRequest = Annotated[
     Annotated[RerankRequest, Tag("<texts>")] | Annotated[DocumentsRequest, Tag("<documents>")],
-    Discriminator(
-        _shape,
-        custom_error_type="object_type",
-        custom_error_message="must be an object with query and texts, or with query and documents",
-    ),
+    told_apart(_shape, "must be an object with query and texts, or with query and documents"),
     AnyOf(),
 ]
 
