@@ -20,6 +20,7 @@ PAGE = "docs/data.md"
 OFFICIAL = {
     "contrast": "`python -m tools contrast` in a checkout, which makes it",
     "cr": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
+    "everyday": "`python -m tools everyday` in a checkout, which makes it",
     "imdb": "https://ai.stanford.edu/~amaas/data/sentiment/",
     "mteb_dev": "the repositories that its README names",
     "mnli": "https://cims.nyu.edu/~sbowman/multinli/ (multinli_1.0.zip)",

@@ -1,12 +1,14 @@
 """Initial vectors of emoji from their names in Unicode: the mean of "broken" and "heart" for a broken heart."""
 
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from heedful.text.arrays import Floats
+from heedful.text.vocab import Vocab
 from heedful.training.vectors import VectorSource
 
 OMITTED = {
@@ -53,6 +55,13 @@ class NamedEmoji:
             for i, parts in names
             if parts
         ]
+
+
+def new_emoji(lexicon: Vocab, counts: Counter[str], source: VectorSource, least: int) -> list[str]:
+    """Emoji that occur `least` times, that the vocabulary does not list and whose name has a vector."""
+    frequent = [word for word, count in sorted(counts.items()) if count >= least]
+    found = [word for word in frequent if word not in lexicon and name_words(word)]
+    return [word for word in found if NamedEmoji(source).has([word])[0]]
 
 
 def name_words(token: str) -> list[str]:

@@ -1,8 +1,11 @@
 """Initial vectors of emoji (training.emoji_vectors)."""
 
+from collections import Counter
+
 import numpy as np
 
-from heedful.training.emoji_vectors import NamedEmoji
+from heedful.text.vocab import Vocab
+from heedful.training.emoji_vectors import NamedEmoji, new_emoji
 from heedful.training.vectors import Table
 
 WORDS = {"broken": 0, "heart": 1, "pouting": 2, "crying": 3, "👍": 4}
@@ -23,3 +26,9 @@ def test_the_source_s_vector_of_an_emoji_stays_and_others_have_none() -> None:
     source = NamedEmoji(TABLE)
     assert source.has(read).tolist() == [True, False, False, False]
     assert np.array_equal(source.look_up(read[:1]), TABLE.look_up(read[:1]))
+
+
+def test_frequent_emoji_that_are_not_listed_are_new_words() -> None:
+    counts = Counter({"💔": 3, "😡": 2, "👍": 3, "🍕": 9, "heart": 9, "©": 9, "→": 9})
+    lexicon = Vocab(["heart", "👍"], 14336)
+    assert new_emoji(lexicon, counts, TABLE, 3) == ["💔"]
