@@ -7,6 +7,7 @@ from heedful.training.data_folder import OFFICIAL
 
 OFFICIAL.update(
     {
+        "everyday": "`python -m tools everyday` in a checkout, which makes it",
         "contrast": "`python -m tools contrast` in a checkout, which makes it",
         "cr": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",
         "mteb_dev": "the repositories that its README names",

@@ -17,10 +17,11 @@ from heedful.text.arrays import Ints
 from heedful.text.errors import ParserError
 from heedful.text.parse import Parser
 from heedful.text.pieces import Lexicon
-from heedful.text.vocab import Vocab
+from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import transformer, vectors, word2vec
 from heedful.training.config import Paths, RunConfig
 from heedful.training.data import Examples, vocabulary
+from heedful.training.emoji_vectors import NamedEmoji, new_emoji
 from heedful.training.neighbourhoods import neighbourhoods
 from heedful.training.objectives import Objective
 from heedful.training.parses import Parsed, parse
@@ -72,6 +73,12 @@ def prepare(
     words: Tensor | nn.Module
     if config.init_from and _keeps_words(config.init_from, config, task):
         lexicon, words = read_words(config.init_from, config)
+        if is_bundle(config.init_from) and isinstance(lexicon, Vocab):
+            table = vectors.Table.bundle(config.init_from)
+            emoji = new_emoji(lexicon, train_texts.counts(), table, config.words.min_count)
+            lexicon = Vocab([*lexicon.words[len(SPECIAL) :], *emoji], lexicon.composed)
+            words = torch.zeros(len(lexicon), config.words.dim)
+            words[len(words) - len(emoji) :] = torch.from_numpy(NamedEmoji(table).look_up(emoji))
     elif config.transformer:
         words, lexicon = transformer.load(
             config.transformer, config.device, freeze_pieces="pieces" in config.freeze
@@ -112,7 +119,7 @@ def _word_table(
     if words.vectors == "word2vec":
         source = word2vec.train([train, *background], dim=words.dim, seed=config.seed)
     else:
-        source = vectors.source(words.vectors, data, config.device)
+        source = NamedEmoji(vectors.source(words.vectors, data, config.device))
     vocab = vocabulary(
         train.counts(),
         sum((texts.counts() for texts in background), Counter()),

@@ -1,13 +1,16 @@
 """Sentiment of what people write every day (`everyday`): opinions of things and services, emoji, facts and requests.
 
 The sentences of `sentiment.toml` are right by construction. Sentences of kinds of `data/text` that state, ask or
-instruct are neutral; those of other kinds have no label: a teacher judges them.
+instruct are neutral; of others a linear model of a transformer's vectors is sure (`python -m tools everyday`).
 """
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
-from heedful.training.tasks.base import UNLABELLED, Example, Reader, Source
+from heedful.training.data_folder import find
+from heedful.training.tasks.base import Example, Reader, Source
+from heedful.training.tasks.labelled import examples, json_lines
 from tools.tasks import broad_text
 from tools.tasks.folds import drawn
 from tools.tasks.templates import SENTIMENT, from_templates
@@ -15,10 +18,11 @@ from tools.tasks.templates import SENTIMENT, from_templates
 FILE = "sentiment.toml"
 SEED = 1
 TEMPLATES, DEV_SENTENCES = 40_000, 300
-NEUTRAL, UNJUDGED = 3_000, 6_000
+NEUTRAL = 3_000
 """At most so many sentences of a kind."""
+JUDGED = "everyday/train.jsonl"
+LABELS = ("negative", "neutral", "positive")
 NEUTRAL_KINDS = ("dictionary", "encyclopaedic", "government", "questions", "recipes", "techdoc")
-UNJUDGED_KINDS = ("books", "dialogue", "medical", "news", "speeches", "stackexchange")
 LONGEST = 60
 """Words of a sentence."""
 _NEUTRAL = SENTIMENT["0"]
@@ -45,12 +49,18 @@ def _sentences(kinds: tuple[str, ...], number: int, label: float) -> Reader:
             texts = [text for file in broad_text.documents(data, [kind]) for text in file]
             short = [text for text in dict.fromkeys(texts) if len(text.split()) <= LONGEST]
             found += drawn(short, number)
-        return [Example((text,), label, trusted=label != UNLABELLED) for text in found]
+        return [Example((text,), label, trusted=True) for text in found]
 
     return read
 
 
-TRAIN = (
+def _judged(data: Path) -> list[Example]:
+    path = find(data, (JUDGED,), dataset="everyday")
+    found = examples(path, json_lines(path), LABELS)
+    return [replace(one, trusted=True) for one in found]
+
+
+CERTAIN = (
     Source(
         "everyday", "Apache-2.0", "40,000 sentences of templates", _templates("train", TEMPLATES)
     ),
@@ -61,11 +71,15 @@ TRAIN = (
         f"3,000 sentences of each of {', '.join(NEUTRAL_KINDS)}, as neutral",
         _sentences(NEUTRAL_KINDS, NEUTRAL, _NEUTRAL),
     ),
+)
+"""Right by construction."""
+TRAIN = (
+    *CERTAIN,
     Source(
         "text",
         broad_text.PAIR_LICENCE,
-        f"6,000 sentences of each of {', '.join(UNJUDGED_KINDS)}, no labels",
-        _sentences(UNJUDGED_KINDS, UNJUDGED, UNLABELLED),
+        "sentences of which a linear model of all-mpnet-base-v2's vectors is sure (tools/everyday.py)",
+        _judged,
     ),
 )
 DEV = Source(

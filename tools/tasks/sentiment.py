@@ -1,7 +1,7 @@
 """Sentiment of everyday texts in three classes: phrases of the Stanford Sentiment Treebank and whole IMDB reviews.
 
-`sentiment-student` adds sentences without a label, which a teacher judges. `sentiment-everyday` has opinions of
-things and services, emoji, facts and requests, and fewer film reviews.
+`sentiment-student` adds sentences without a label, which a teacher judges. `sentiment-everyday` adds opinions of
+things and services, emoji, facts and requests.
 """
 
 from dataclasses import replace
@@ -10,9 +10,8 @@ from pathlib import Path
 from heedful.training.tasks import nli, sst
 from heedful.training.tasks.base import Example, Reader, Source, Task
 from tools.tasks import embed, everyday_sentiment, imdb
+from tools.tasks.everyday_sentiment import LABELS
 from tools.tasks.folds import sample
-
-LABELS = ("negative", "neutral", "positive")
 
 
 def three(label: int) -> int:
@@ -68,8 +67,8 @@ TASKS = (
     SENTIMENT.variant(
         "sentiment-everyday",
         sample(_PHRASES, 80_000),
-        sample(replace(_LABELLED, read=_sure), 12_000),
-        sample(SENTENCES[0], 40_000),
+        replace(_LABELLED, read=_sure),
+        sample(SENTENCES[0], 60_000),
         *everyday_sentiment.TRAIN,
     ),
 )

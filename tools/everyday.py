@@ -1,0 +1,70 @@
+"""everyday: sentences of broad text with the sentiment that a logistic regression on mpnet's vectors gives them.
+
+It learns from phrases of the Stanford Sentiment Treebank and from sentences that are right by construction
+(`tools.tasks.everyday_sentiment`); an answer of which it is not sure is left out.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import typer
+from sklearn.linear_model import LogisticRegression
+
+from heedful.cli.options import DATA, Data
+from heedful.files.atomic import write_file
+from heedful.text.arrays import Floats
+from heedful.training import tasks
+from heedful.training.tasks import sst
+from heedful.training.tasks.base import Example
+from heedful.training.teacher_vectors import stored_vectors
+from heedful.training.teachers import MPNET
+from tools.tasks import everyday_sentiment, sentiment
+from tools.tasks.folds import drawn
+
+CACHE = Path(".cache/parses")
+BROAD = "embed-third"
+"""The task whose texts are judged."""
+PHRASES = 8_000
+TEMPLATES = 3_000
+"""Of each of the sources that are right by construction."""
+SHORTEST, LONGEST = 3, 40
+"""Words of a sentence."""
+SURE = 0.6
+"""Least probability of an answer that is written."""
+OF_A_CLASS = 30_000
+"""Most sentences."""
+
+
+def command(data: Data = DATA) -> None:
+    """Write everyday/train.jsonl into the data folder. mpnet reads some 50 sentences a second on a core."""
+    labelled = _labelled(data)
+    texts = [
+        text for text in tasks.get(BROAD).texts(data) if SHORTEST <= len(text.split()) <= LONGEST
+    ]
+    model = LogisticRegression(max_iter=300)
+    model.fit(_vectors([one.texts[0] for one in labelled]), [int(one.label) for one in labelled])
+    answers = model.predict_proba(_vectors(texts))
+    rows: list[dict[str, str]] = []
+    for label, name in enumerate(everyday_sentiment.LABELS):
+        sure = np.flatnonzero((answers.argmax(axis=1) == label) & (answers[:, label] >= SURE))
+        rows += [{"text": texts[i], "label": name} for i in drawn(sure.tolist(), OF_A_CLASS)]
+    file = data / everyday_sentiment.JUDGED
+    file.parent.mkdir(parents=True, exist_ok=True)
+    content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    write_file(file, lambda part: part.write_text(content, encoding="utf-8"))
+    typer.echo(f"{file}: {len(rows):,} of {len(texts):,} sentences")
+
+
+def _labelled(data: Path) -> list[Example]:
+    phrases = drawn(sst.phrases(sentiment.three)(data), PHRASES)
+    certain = [
+        one for source in everyday_sentiment.CERTAIN for one in drawn(source.read(data), TEMPLATES)
+    ]
+    return [*sst.sentences("train", sentiment.three)(data), *phrases, *certain]
+
+
+def _vectors(texts: Sequence[str]) -> Floats:
+    """(N, 768)."""
+    return stored_vectors(MPNET, texts, CACHE, "cpu").astype(np.float32)
