@@ -38,7 +38,11 @@ def steps(script: str, folder: Path) -> list[list[str]]:
 def test_a_models_script_trains_what_it_goes_on_from(name: str, tmp_path: Path) -> None:
     made: set[Path] = set()
     commands = steps(name, tmp_path)
-    for command, what, *options in commands:
+    for command, *arguments in commands:
+        if command == "everyday":
+            assert not arguments
+            continue
+        what, *options = arguments
         if command == "export":
             assert Path(what) in made
             assert options[:2] == ["--out", f"bundles/{name}"]
