@@ -233,9 +233,8 @@ class Inference:
         ]
         if model.vocab.limit:
             parses = list(map(model.fit, parses))
-        if not truncate:
-            inputs.check_not_cut(parses, card, model.vocab.limit, self.parser.tokenizer)
-        inputs.check_hold_tokens(parses)
+        tokenizer = self.parser.tokenizer
+        inputs.check_parses(parses, card, model.vocab.limit, tokenizer, truncate=truncate)
         sentences: list[Sentence] = []
         for begin in range(0, len(parses), ROWS_AT_ONCE):
             if begin:

@@ -81,18 +81,18 @@ class Inputs:
                 code="input_too_long",
             )
 
-    def check_hold_tokens(self, parses: Sequence[Parse]) -> None:
-        """Raise BadInput for a text that holds no token."""
-        for parse, path in zip(parses, self.paths, strict=True):
-            if not parse.tokens:
-                raise BadInput(f"{path} holds no token: send a text", param=path)
-
-    def check_not_cut(
-        self, parses: Sequence[Parse], card: Card, max_pieces: int | None, tokenizer: TextTokenizer
+    def check_parses(
+        self,
+        parses: Sequence[Parse],
+        card: Card,
+        max_pieces: int | None,
+        tokenizer: TextTokenizer,
+        *,
+        truncate: bool,
     ) -> None:
-        """Raise BadInput for a text that was cut: it says how long the text is."""
+        """Raise BadInput for a text that was cut without `truncate`, with its length, or that holds no token."""
         for item, parse, path in zip(self.items, parses, self.paths, strict=True):
-            if parse.cut:
+            if parse.cut and not truncate:
                 pieces = f"{max_pieces} word pieces, " if max_pieces else ""
                 length = (
                     _length(item, card.max_tokens, tokenizer)
@@ -105,6 +105,8 @@ class Inputs:
                     param=path,
                     code="input_too_long",
                 )
+            if not parse.tokens:
+                raise BadInput(f"{path} holds no token: send a text", param=path)
 
 
 def _length(item: Item, limit: int, tokenizer: TextTokenizer) -> str:

@@ -127,8 +127,6 @@ class Batch:
 
 def collate(sentences: Sequence[Sentence]) -> Batch:
     """Pad to the longest sentence. Raises ValueError for no sentence or an empty one."""
-    if len(sentences) == 1 and sentences[0].heads.size:
-        return _single(sentences[0])
     lengths = np.array([sentence.heads.size for sentence in sentences], np.int64)
     if not sentences or not lengths.all():
         raise ValueError("a batch needs at least one sentence, and each of them a token")
@@ -152,19 +150,6 @@ def _padded(rows: Sequence[Ints], sizes: Ints, padding: int | None) -> Ints:
     padded[:] = places if padding is None else padding
     padded[places < sizes[:, None]] = np.concatenate(rows)
     return padded
-
-
-def _single(sentence: Sentence) -> Batch:
-    """A batch of one needs no padding."""
-    ids, heads = sentence.ids.astype(np.int64)[None], sentence.heads.astype(np.int64)[None]
-    pieces, features = sentence.pieces, sentence.features
-    return Batch(
-        ids,
-        heads,
-        np.array([heads.size]),
-        None if pieces is None else pieces.astype(np.int64)[None],
-        None if features is None else features.copy(),
-    )
 
 
 def _join_features(sentences: Sequence[Sentence], ids: Ints) -> Ints | None:

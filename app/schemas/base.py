@@ -63,6 +63,12 @@ class StrictModel(BaseModel):
         return value
 
 
+class OpenModel(StrictModel):
+    """Takes unknown fields too, as IGNORE_UNKNOWN says."""
+
+    model_config = IGNORE_UNKNOWN
+
+
 class AnyOf:
     """Annotates a union of which a body may fit two parts: the document may not say oneOf."""
 

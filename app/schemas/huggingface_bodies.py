@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import numpy.typing as npt
 from pydantic import Field
 
-from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, StrictModel, Text, refused
+from heedful.app.schemas.base import FIRST_ERROR, OpenModel, StrictModel, Text, refused
 from heedful.runtime.answers import sigmoid
 from heedful.runtime.zero_shot import MAX_LABELS, TEMPLATE
 
@@ -33,9 +33,7 @@ MultiLabel = Annotated[
 ]
 
 
-class HubParameters(StrictModel):
-    model_config = IGNORE_UNKNOWN
-
+class HubParameters(OpenModel):
     top_k: TopK = None
     function_to_apply: Literal["softmax", "sigmoid", "none"] | None = Field(
         None, description="What makes scores of the logits: softmax unless said otherwise."

@@ -71,8 +71,8 @@ class Bundle:
         return {name: content for name, content in self.files.items() if name != GOLDEN}
 
 
-def read(folder: Path, *, golden: bool = True, graphs: bool = True) -> Bundle:
-    """Read and check a bundle, if `golden` is set with its golden vectors.
+def read(folder: Path, *, graphs: bool = True) -> Bundle:
+    """Read and check a bundle.
 
     Runs the graphs, but not the golden sentences. Without `graphs` these are not opened: LoadedModel checks
     those that it serves. Raises BundleError, which names the bundle, the file and the reason.
@@ -97,9 +97,7 @@ def read(folder: Path, *, golden: bool = True, graphs: bool = True) -> Bundle:
         card,
         files,
         vocab,
-        _measured(card, files, GOLDEN, lambda content: Golden.read(content, card.files))
-        if golden
-        else None,
+        _measured(card, files, GOLDEN, lambda content: Golden.read(content, card.files)),
         _measured(card, files, TYPICAL, lambda content: Typical.read(content, card.dimension)),
     )
 

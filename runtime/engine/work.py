@@ -27,8 +27,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-NO_KEY: Key = ("", None, b"")
-"""Of a sentence that is encoded by itself and not remembered."""
 PAUSE_SECONDS = 0.002
 """How long texts are tokenized without a pause."""
 
@@ -108,9 +106,7 @@ def encode(
     """The sentences' vectors, in order, not scaled; equal ones are encoded once. Raises InferenceFailed."""
     began = time.perf_counter()
     card = encoder.card
-    keys: list[Key] = [NO_KEY]
-    if cache is not None or len(sentences) > 1:
-        keys = [(card.version, card.alpha, sentence.key) for sentence in sentences]
+    keys: list[Key] = [(card.version, card.alpha, sentence.key) for sentence in sentences]
     distinct = dict(zip(keys, sentences, strict=True))
     vectors = cache.get(list(distinct)) if cache is not None else {}
     missing = {key: sentence for key, sentence in distinct.items() if key not in vectors}

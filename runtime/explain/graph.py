@@ -22,7 +22,7 @@ from heedful.runtime.errors import BundleError
 from heedful.text.arrays import Floats
 from heedful.text.batch import Batch, collate
 from heedful.text.errors import GraphError
-from heedful.text.graph import CPU, bounded_run, open_session
+from heedful.text.graph import bounded_run, open_session
 from heedful.text.pieces import Lexicon
 
 MAX_TOKENS = 128
@@ -61,8 +61,6 @@ class ExplainOutputs:
 
 class ExplainGraph:
     """A session of explain.onnx on one thread."""
-
-    provider = CPU
 
     def __init__(self, files: Mapping[str, bytes], card: Card, file: str = EXPLAIN) -> None:
         """Open the session of `file`. Raises GraphError, also if the metadata do not fit the graph."""

@@ -257,7 +257,11 @@ async def test_the_documentation_is_whole_below_a_proxys_path(
     client: httpx.AsyncClient, path: str
 ) -> None:
     """The proxy takes its own path away."""
-    page = (await client.get(f"http://heedful{path}")).text
+    answer = await client.get(f"http://heedful{path}")
+    page = answer.text
+    assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'; ")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
     links = re.findall(r"(?:href|src)=\"(?!data:)([^\"]+)|url: '([^']+)'", page)
     assert len(links) == 3
     for link in ("".join(link) for link in links):

@@ -108,3 +108,14 @@ def test_variables_that_are_no_settings_are_named(monkeypatch: pytest.MonkeyPatc
     [warning] = load().warnings()
     assert warning.endswith(": HEEDFUL_APIKEY, HEEDFUL_TLS_CERTIFICATE")
     assert "open" not in warning
+
+
+def test_idle_connections_outlast_the_pools_of_clients() -> None:
+    """A client that keeps a connection for longer sends its next request to one that is being closed."""
+    pools = {
+        "httpx, openai": 5.0,
+        "aiohttp": 15.0,
+        "reports of users": 30.0,
+        "nginx upstream": 60.0,
+    }
+    assert load().idle_timeout > max(pools.values())

@@ -16,7 +16,7 @@ from heedful.cli.errors import CommandError
 from heedful.cli.local_model import open_folder
 from heedful.export.bundle_writer import rewrite
 from heedful.export.golden import golden as make_golden
-from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.bundle import read, read_card
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, GOLDEN, HEAD
 from heedful.runtime.bundles.golden import Golden
 from heedful.runtime.errors import BundleError
@@ -30,7 +30,7 @@ NAME = "tiny-sst2"
 
 def add_golden(folder: Path, parser: BuiltParser) -> None:
     """Give a bundle what `heedful export` writes."""
-    bundle = read(folder, golden=False)
+    bundle = read(folder)
     made = make_golden(bundle, Parser.load(parser.folder).parse).to_bytes()
     rewrite(folder, bundle.card.fields(), {**bundle.files, GOLDEN: made})
 
@@ -62,7 +62,7 @@ def place_of(content: bytes, tensor: str) -> int:
 
 def repaired(folder: Path) -> None:
     """Let the golden vectors vouch for the files as they are: only comparing the vectors is left."""
-    card = read(folder, golden=False).card
+    card = read_card(folder)
     kept = Golden.read((folder / GOLDEN).read_bytes(), kept_hashes(folder))
     kept = Golden(kept.texts, kept.tokens, kept.heads, kept.outputs, hashes(card.files))
     replace_file(folder, GOLDEN, kept.to_bytes())

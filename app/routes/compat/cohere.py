@@ -13,9 +13,8 @@ from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.schemas import openapi_responses
 from heedful.app.schemas.base import (
     FIRST_ERROR,
-    IGNORE_UNKNOWN,
     NOT_EMPTY,
-    StrictModel,
+    OpenModel,
     Text,
     refused,
     unsupported,
@@ -37,9 +36,7 @@ def _cut_at_the_end(truncate: str | None) -> str | None:
     return truncate
 
 
-class EmbedTextsRequest(StrictModel):
-    model_config = IGNORE_UNKNOWN
-
+class EmbedTextsRequest(OpenModel):
     model: str = Field(description="A name from /models, or an alias.")
     texts: Annotated[list[Text], FIRST_ERROR, NOT_EMPTY]
     input_type: str | None = Field(None, description="Cohere's. No effect: no model has prompts.")

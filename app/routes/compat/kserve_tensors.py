@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
-from heedful.app.schemas.base import FIRST_ERROR, IGNORE_UNKNOWN, NOT_EMPTY, StrictModel, refused
+from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, OpenModel, refused
 from heedful.app.schemas.request_bodies import Long, Truncate, not_both
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BadInput
@@ -21,9 +21,7 @@ MAX_DIMENSIONS = 32
 """Of a tensor: as many as numpy had for long. The product of a million sizes would take minutes."""
 
 
-class InferParameters(StrictModel):
-    model_config = IGNORE_UNKNOWN
-
+class InferParameters(OpenModel):
     truncate: Truncate = None
     long: Annotated[Long, AfterValidator(not_both)] = None
 
@@ -41,9 +39,7 @@ def _flat(data: list[Any]) -> list[str]:
     return flat
 
 
-class Tensor(StrictModel):
-    model_config = IGNORE_UNKNOWN
-
+class Tensor(OpenModel):
     name: str
     shape: Annotated[list[Annotated[int, Field(ge=0)]], FIRST_ERROR] = Field(
         max_length=MAX_DIMENSIONS
@@ -54,9 +50,7 @@ class Tensor(StrictModel):
     )
 
 
-class WantedParameters(StrictModel):
-    model_config = IGNORE_UNKNOWN
-
+class WantedParameters(OpenModel):
     classification: Annotated[
         None,
         refused("labels are not ranked here; take the outputs label and probabilities"),
@@ -64,16 +58,12 @@ class WantedParameters(StrictModel):
     ] = None
 
 
-class Wanted(StrictModel):
-    model_config = IGNORE_UNKNOWN
-
+class Wanted(OpenModel):
     name: str
     parameters: WantedParameters | None = None
 
 
-class InferRequest(StrictModel):
-    model_config = IGNORE_UNKNOWN
-
+class InferRequest(OpenModel):
     id: str | None = None
     parameters: InferParameters | None = None
     inputs: Annotated[list[Tensor], FIRST_ERROR, NOT_EMPTY]

@@ -14,9 +14,8 @@ from heedful.app.routes.status import ready_service
 from heedful.app.schemas import given_trees, openapi_responses
 from heedful.app.schemas.base import (
     FIRST_ERROR,
-    IGNORE_UNKNOWN,
     NOT_EMPTY,
-    StrictModel,
+    OpenModel,
     Text,
     told_apart,
 )
@@ -40,9 +39,7 @@ def _shape(value: object) -> str | None:
     return "<ids of many>" if value and isinstance(value[0], list) else "<many>"
 
 
-class EmbeddingsRequest(StrictModel):
-    model_config = IGNORE_UNKNOWN
-
+class EmbeddingsRequest(OpenModel):
     input: Annotated[
         Annotated[Text, Tag("<one>")]
         | Annotated[list[Text], FIRST_ERROR, NOT_EMPTY, Tag("<many>")]

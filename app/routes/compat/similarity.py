@@ -15,7 +15,7 @@ from heedful.app.schemas.base import (
     IGNORE_UNKNOWN,
     NOT_EMPTY,
     AnyOf,
-    StrictModel,
+    OpenModel,
     Text,
     told_apart,
     unsupported,
@@ -30,9 +30,7 @@ rerank_router = APIRouter(
 )
 
 
-class Sentences(StrictModel):
-    model_config = IGNORE_UNKNOWN
-
+class Sentences(OpenModel):
     source_sentence: Text
     sentences: Annotated[list[Text], FIRST_ERROR, NOT_EMPTY]
 
@@ -85,10 +83,9 @@ COHERES_TOKENS = 4096
 """Cohere's default of max_tokens_per_doc, which some of its clients always send."""
 
 
-class Document(StrictModel):
+class Document(OpenModel):
     """Its other fields are given back with it."""
 
-    model_config = IGNORE_UNKNOWN
     given_back: ClassVar[bool] = True
 
     text: Text
@@ -112,9 +109,7 @@ def _not_cut(tokens: int | None) -> int | None:
     return tokens
 
 
-class DocumentsRequest(StrictModel):
-    model_config = IGNORE_UNKNOWN
-
+class DocumentsRequest(OpenModel):
     model: str | None = Field(None, description="A name from /models, or an alias.")
     query: Text
     documents: Annotated[
