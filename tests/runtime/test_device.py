@@ -90,6 +90,8 @@ def test_every_process_calls_cuda_after_its_fork_and_their_parent_never(gpu: Pro
     info = httpx.get(gpu.url() + "/info", timeout=PATIENCE).json()
     assert (info["device"], info["provider"]) == ("cuda", "CUDAExecutionProvider")
     assert set(info["precision"].values()) == {"float32"}
+    assert 'provider="CUDAExecutionProvider"' in httpx.get(gpu.url() + "/metrics").text
+    assert gpu.log.count("ready: tiny-flat, tiny-sst2 on CUDAExecutionProvider") == PROCESSES
     first = set(gpu.servers())
     assert len(first) == PROCESSES
     assert first < callers(calls)
