@@ -37,9 +37,10 @@ bench: .venv/installed .serve-venv/installed test-tools  ## measure speed and me
 	for program in $(BENCHMARKS); do .venv/bin/python -m benchmarks.$$program || exit 1; done
 	.venv/bin/python -m benchmarks.report
 
-gpu-check: .venv/installed  ## with a GPU: every test that needs one, and the encoders' speed on it
+gpu-check:  ## with a GPU: parity, speed of encoders, service and training, memory; writes docs/gpu.md's tables
+	@nvidia-smi -L 2>/dev/null || { echo 'gpu-check: there is no NVIDIA GPU here (nvidia-smi finds none)'; exit 1; }
+	$(MAKE) .venv/installed test-tools
 	.venv/bin/$(PIP_INSTALL) --editable '.[gpu]'
-	.venv/bin/pytest tests/gpu
 	.venv/bin/python -m benchmarks.gpu
 
 .release-venv/installed:

@@ -5,10 +5,8 @@ sentences at c = 64 in one run, so that what else the machine does counts for bo
 a request, and their ratios. Ends with status 1 where a median of the ratios of rates is more than 3 % off.
 """
 
-import os
 import statistics
 import subprocess
-import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +15,7 @@ import typer
 
 from benchmarks.load import requests
 from benchmarks.options import BUNDLES, Data, Models, Rounds, Seconds
-from benchmarks.processes import ROOT, Server, bundles, free_port, serving
+from benchmarks.processes import THIS, Server, bundles, heedful
 from benchmarks.texts import DATA, sentences
 
 MODELS = ("disan-sst5", "ms-san-embed")
@@ -59,13 +57,7 @@ def main(
         served = stack.enter_context(bundles(MODELS, models)).resolve()
         servers: list[Server] = []
         for env in (built(folder), {}):
-            flags = {"models": served, "port": free_port(), "log-level": "warning"}
-            flags |= {"cache-items": 0, "device": "auto"}
-            command = [sys.executable, "-m", "heedful", "serve"]
-            command += [f"--{name}={value}" for name, value in flags.items()]
-            url = f"http://127.0.0.1:{flags['port']}"
-            paths = {**env, "PYTHONPATH": os.environ.get("PYTHONPATH", str(ROOT))}
-            servers.append(stack.enter_context(serving(command, url, "/ready", env=paths)))
+            servers.append(stack.enter_context(heedful(served, THIS, env=env, device="auto")))
         for model in MODELS:
             loops = [requests(each.url, model, texts, 1) for each in servers]
             for loop in loops:

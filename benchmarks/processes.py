@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,8 @@ import httpx
 
 ROOT = Path(__file__).parents[1]
 INSTALLED = ROOT / ".serve-venv" / "bin" / "heedful"
+THIS = (sys.executable, "-m", "heedful")
+"""The service of this environment."""
 PATIENCE = 300.0
 """Seconds to wait for a server to answer."""
 POLL = 0.02
@@ -92,19 +95,24 @@ def serving(
 
 
 def heedful(
-    models: Path, *, caches: bool = False, **settings: object
+    models: Path,
+    command: Sequence[str | Path] = (INSTALLED,),
+    *,
+    caches: bool = False,
+    env: Mapping[str, str] = {},
+    **settings: object,
 ) -> AbstractContextManager[Server]:
     """`heedful serve` on a free port with these settings, without caches by default.
 
-    That of the serving environment (`make .serve-venv/installed`): it holds no torch, which spaCy would load. It logs
-    no line for a request, as FastAPI and LitServe log none among the peers.
+    That of the serving environment (`make .serve-venv/installed`): it holds no torch, which spaCy would load; or THIS.
+    It logs no line for a request, as FastAPI and LitServe log none among the peers.
     """
     port = free_port()
     given = {"models": models, "port": port, "log_level": "warning"}
     flags = {**given, **({} if caches else {"cache_items": 0}), **settings}
     arguments = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
-    command: list[str | Path] = [INSTALLED, "serve", *arguments]
-    return serving(command, f"http://127.0.0.1:{port}", "/ready")
+    url = f"http://127.0.0.1:{port}"
+    return serving([*command, "serve", *arguments], url, "/ready", env=env)
 
 
 def free_port() -> int:

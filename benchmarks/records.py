@@ -38,7 +38,14 @@ def write(
 ) -> None:
     """Write `folder`/`name`.json whole; `goals` are figures by the names of goals.toml."""
     folder.mkdir(parents=True, exist_ok=True)
-    record = {
+    write_json(folder / f"{name}.json", record(name, title, *tables, goals=goals))
+
+
+def record(
+    name: str, title: str, *tables: dict[str, Any], goals: Mapping[str, float] = {}
+) -> dict[str, Any]:
+    """What `write` writes."""
+    content = {
         "title": title,
         "command": shlex.join(["python", "-m", f"benchmarks.{name}", *sys.argv[1:]]),
         "commit": source_commit() or "unknown",
@@ -53,7 +60,8 @@ def write(
         "goals": dict(goals),
         "tables": tables,
     }
-    write_json(folder / f"{name}.json", _rounded(record))
+    rounded: dict[str, Any] = _rounded(content)
+    return rounded
 
 
 def _rounded(value: Any) -> Any:

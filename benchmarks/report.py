@@ -38,7 +38,7 @@ def page(results: Path) -> str:
     goals = tomllib.loads((results / "goals.toml").read_text("utf-8"))["goals"]
     parts = [HEAD, *_goals(goals, [records, others] if others else [records])]
     for record in records:
-        parts += _record(record)
+        parts += written(record)
     parts += [file.read_text("utf-8").strip() + "\n" for file in sorted(results.glob("*.md"))]
     return "\n".join(parts)
 
@@ -94,7 +94,8 @@ def _shown(goal: dict[str, Any], figure: float | None) -> str:
     return shown
 
 
-def _record(record: dict[str, Any]) -> Iterator[str]:
+def written(record: dict[str, Any]) -> Iterator[str]:
+    """A record as a section of a page."""
     machine = record["machine"]
     yield f"## {record['title']}\n"
     yield (

@@ -42,15 +42,6 @@ def command(
             "14336 is a good size.",
         ),
     ] = None,
-    centre: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Subtract a share of an embedding's mean vector, so that two training sentences have this cosine "
-            "on average.",
-        ),
-    ] = None,
     int8: Annotated[
         bool, typer.Option(help="Add graphs with int8 matrix products, which a CPU serves.")
     ] = True,
@@ -65,7 +56,7 @@ def command(
     trained one below 0.999.
     """
     known.add(tasks)
-    choices = Choices(storage, int8=int8, words=words, composed=composed, centre=centre)
+    choices = Choices(storage, int8=int8, words=words, composed=composed)
     card = export_run(
         run,
         out,

@@ -10,8 +10,7 @@ from torch import nn
 
 from heedful.export.bundle import TrainedModel, make
 from heedful.export.bundle_writer import check_replaceable, write
-from heedful.export.centring import offset, shifted
-from heedful.export.dev_split import DevSplit, graph_vectors, read_texts, torch_vectors
+from heedful.export.dev_split import DevSplit, graph_vectors, read_texts
 from heedful.export.errors import ExportError
 from heedful.export.golden import golden
 from heedful.export.measured import MIN_COSINE, measured
@@ -41,9 +40,8 @@ from heedful.training.errors import DataMissing
 from heedful.training.restore import Run, restore
 from heedful.training.tasks.base import Task
 
-CENTRED = 10_000
-"""Training sentences that give the mean, at most."""
 TYPICAL_SENTENCES = 4000
+"""To train on, at most, spread evenly."""
 LEAST_COSINE = 0.98
 """Of `export_smallest`."""
 THRESHOLD = 0.01
@@ -59,7 +57,6 @@ class Choices:
     words: int | None = None  # listed words that are kept, the most frequent; None: all
     composed: int | None = None  # rows that compose the words of a closed list; None: as trained
     least_cosine: float = MIN_COSINE  # of an embedding's vector to the trained model's
-    centre: float | None = None  # mean cosine of two training sentences; None: as trained
 
 
 def export_run(
@@ -90,15 +87,12 @@ def export_run(
         examples = task.dev.read(data)
         task.require("dev", examples)
     except DataMissing as reason:
-        if how.int8 or how.centre is not None:
+        if how.int8:
             raise
         say(f"not measured, and without an index of training sentences: {reason}")
         examples = []
     if how.composed is not None:
         trained = opened(trained, how.composed)
-    if how.centre is not None:
-        texts = _training_sentences(task, data, CENTRED, parser, trained)
-        trained = shifted(trained, offset(torch_vectors(trained, texts), how.centre))
     made = make(trained, out.name, how.storage, int8=how.int8)
     files = dict(made.files)
     fields = made.card.fields()
@@ -106,7 +100,8 @@ def export_run(
         dev = DevSplit.read(task, examples, parser, trained)
         made = measured(made, trained, dev, how.least_cosine)
         fields = made.card.fields()
-        sample = _training_sentences(task, data, TYPICAL_SENTENCES, parser, trained)
+        texts = evenly(task.texts(data), TYPICAL_SENTENCES)
+        sample = [one for one in read_texts(texts, parser, trained) if len(one)]
         if len(sample) >= LEAST:
             files[TYPICAL], fields["typical"] = _typical(made, sample, task)
         else:
@@ -126,14 +121,6 @@ def export_smallest(run: Path, out: Path, **how: Any) -> Card:
     except ExportError as error:
         how["say"](f"{error}; exported without int8")
         return export_run(run, out, Choices(int8=False, least_cosine=LEAST_COSINE), **how)
-
-
-def _training_sentences(
-    task: Task, data: Path, most: int, parser: Parser, trained: TrainedModel
-) -> list[Sentence]:
-    """At most so many that have a token, spread evenly over the texts to train on."""
-    found = read_texts(evenly(task.texts(data), most), parser, trained)
-    return [one for one in found if len(one)]
 
 
 def _typical(made: Bundle, sample: Sequence[Sentence], task: Task) -> tuple[bytes, TypicalCard]:

@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from heedful.files.labels import spelled
+from heedful.files.rows import SURROGATE
 from heedful.library.inputs import is_missing, text_inputs
 from heedful.library.load import load
 from heedful.library.model import Model
@@ -26,7 +27,7 @@ from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.card import CARD, Card, DataCard
 from heedful.runtime.errors import BadInput, BundleError
 from heedful.text.arrays import Doubles, Floats
-from heedful.text.invisible import is_blank
+from heedful.text.invisible import is_blank, without_invisible
 
 Labels = npt.NDArray[Any]
 
@@ -253,9 +254,16 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
 
     def _check_labels(self) -> None:
         labels = self._labels()
-        for given, label in zip(self.classes_.tolist(), labels, strict=True):
-            if is_blank(label) or labels.count(label) > 1:
-                reason = "is blank" if is_blank(label) else f"is {label!r}, as another one is"
+        seen = [without_invisible(label) for label in labels]
+        for given, label, shown in zip(self.classes_.tolist(), labels, seen, strict=True):
+            reason = ""
+            if is_blank(label):
+                reason = "is blank"
+            elif seen.count(shown) > 1:
+                reason = f"is {shown!r}, as another one is"
+            elif SURROGATE.search(label) or "\0" in label:
+                reason = "holds half of a surrogate pair or a NUL"
+            if reason:
                 raise BadInput(f"the label {given!r} {reason}: give it another name", param="y")
 
     def _linear_head(self) -> Any:

@@ -19,7 +19,6 @@ from pydantic import Field, ValidationError
 from heedful.training import config
 from heedful.training.config import Precision, RunConfig, Section
 from heedful.training.errors import ConfigError
-from tools.former_fields import of_record
 from tools.tasks.folds import FOLDS
 
 
@@ -97,7 +96,7 @@ def is_of(record: Mapping[str, Any], config: RunConfig) -> bool:
 
     A run in the other precision scores as another seed would (docs/notes/papers.md).
     """
-    found = of_record(record["config"])
+    found = RunConfig.model_validate(record["config"])
     alike = in_precision(found, config.optimiser.precision)
     return alike.model_copy(update={"device": config.device}) == config
 

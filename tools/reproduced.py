@@ -18,7 +18,6 @@ from heedful.training.errors import ConfigError
 from heedful.training.evaluate import TRAIN_ROWS
 from heedful.training.model import make_head
 from tools import paper_tables
-from tools.former_fields import of_record
 from tools.markdown import difference, figure, is_changed, named, run_names
 from tools.markdown import table as markdown_table
 from tools.paper_tables import RowConfig, TableConfig
@@ -101,7 +100,7 @@ def measured(name: str, row: RowConfig, table: TableConfig, results: Path) -> Me
 
 
 def _weights(row: RowConfig, record: dict[str, Any]) -> int:
-    config = of_record(record["config"])
+    config = RunConfig.model_validate(record["config"])
     task = tasks.get(config.task)
     return count_weights(config, task.kind, len(task.labels)) + row.transformer_weights
 
@@ -152,7 +151,7 @@ def _notes(name: str, table: TableConfig, results: Path) -> list[str]:
         f"**{row}** is taught by {run_names(teacher.runs)}, over all-MiniLM-L6-v2: "
         f"{teacher.weight} of each target is the answer, and all of it where a pair has no label."
         for row, of_row in ran.items()
-        if (teacher := of_record(of_row[0]["config"]).teacher)
+        if (teacher := RunConfig.model_validate(of_row[0]["config"]).teacher)
     ]
     lines += [f"{row.name}: {row.note}." for row in table.rows if row.note]
     lines += [f"{row.name}, with changes: {row.changed}." for row in table.rows if row.changed]

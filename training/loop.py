@@ -93,7 +93,7 @@ def train(
         if better:
             checkpoint.save_best(paths.run, optimisation.evaluated.trained_state_dict())
         keep(progress)
-        times = {"seconds": round(time.monotonic() - started), "processor_seconds": processor}
+        times = {"seconds": round(time.monotonic() - started, 1), "processor_seconds": processor}
         extra = {name: scores[name] for name in config.extra_dev_tasks}
         checkpoint.log(paths.run, {"epoch": epoch, "loss": loss, "dev": score, **extra, **times})
         more = "".join(f", {name} {value:.4f}" for name, value in extra.items())

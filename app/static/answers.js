@@ -3,9 +3,19 @@
 import { element, percent } from "./dom.js";
 
 // What each label of entailment says of a pair of sentences, and of the second one.
-export const VERDICTS = { entailment: "The second sentence follows from the first", neutral: "The second may be true or false", contradiction: "The second contradicts the first" };
+const VERDICTS = { entailment: "The second sentence follows from the first", neutral: "The second may be true or false", contradiction: "The second contradicts the first" };
 
 const SECOND = { entailment: "follows (entailment)", neutral: "may be true or false (neutral)", contradiction: "is false (contradiction)" };
+const SURE = { pair: 0.6, label: 0.5 }; // probability below which an answer is a guess
+
+// The heading of an answer of this probability, of several labels.
+export function heading(label, share, labels) {
+  const said = ofPairs(labels) ? VERDICTS[label] : label;
+  if (share >= (ofPairs(labels) ? SURE.pair : SURE.label)) return said;
+  if (!ofPairs(labels)) return `Not sure: perhaps ${said}`;
+  return `Not sure: perhaps ${label === "neutral" ? "the second is true, perhaps false" : `${said[0].toLowerCase()}${said.slice(1)}`}`;
+}
+
 const ofPairs = (labels) => labels.includes("entailment"); // "neutral" is a sentiment too
 
 // [[label, share]] as bars, in bold where the share is `least` or more.
@@ -25,6 +35,8 @@ export function bars(pairs, least) {
   return box;
 }
 
+export const scaled = (relatedness) => `${relatedness.toFixed(2)} on a scale of 1 to 5`;
+
 // What the model answers, if it answers anything. `several`: a text may have several labels, or none, and each label has its
 // probability; they are those of 0.5 and more, as in the library.
 export function judgement({ prediction, relatedness }, several = false) {
@@ -32,12 +44,11 @@ export function judgement({ prediction, relatedness }, several = false) {
     const ranked = Object.entries(prediction.scores).sort(([, a], [, b]) => b - a);
     const least = several ? 0.5 : ranked[0][1];
     const likely = ranked.filter(([, share]) => share >= least).map(([label]) => label);
-    const headed = (label) => (ofPairs(Object.keys(prediction.scores)) ? VERDICTS[label] : label);
-    const said = several ? likely.join(", ") : prediction.label && headed(prediction.label); // null: the model abstains
+    const said = several ? likely.join(", ") : prediction.label && heading(prediction.label, ranked[0][1], Object.keys(prediction.scores)); // null: the model abstains
     return [element("h2", { textContent: said || "No label is probable enough" }), bars(ranked, least)];
   }
   if (relatedness == null) return [];
-  const said = `${relatedness.toFixed(2)} of 1 to 5`;
+  const said = scaled(relatedness);
   const meter = element("meter", { min: 1, max: 5, value: relatedness });
   meter.setAttribute("aria-label", `Relatedness: ${said}`);
   return [element("h2", { textContent: `Relatedness: ${said}` }), meter];

@@ -14,7 +14,7 @@ export const newest = () => running.signal;
 // Returns the failure, or null. Then `failed` removes what does not answer this question; null: the tab's whole answer.
 export async function attempt(work, tab = null, failed = null) {
   const place = tab && byId(`answer-${tab}`);
-  if (tab) beside(tab);
+  beside(tab);
   for (const stopped of document.querySelectorAll("[aria-busy]")) {
     stopped.removeAttribute("aria-busy");
     if (stopped !== place) stopped.replaceChildren(); // its tab asks again when it is chosen
@@ -53,8 +53,8 @@ export function report(tab, failure) {
   tell(failure);
 }
 
-// Messages stand next to what they are about.
-const beside = (tab) => document.querySelector(`form[data-tab=${tab}]`).append(status, error);
+// Messages stand next to what they are about: a tab's form, or that of the tab which is shown.
+const beside = (tab) => document.querySelector(tab ? `form[data-tab=${tab}]` : "[role=tabpanel]:not([hidden]) form").append(status, error);
 
 // A failure may have a `remedy`: {label, work} of a button.
 function tell(failure) {

@@ -1,6 +1,6 @@
 // The third tab: two sentences, compared by entailment, relatedness and similarity at once.
 
-import { bars, VERDICTS } from "./answers.js";
+import { bars, heading, scaled } from "./answers.js";
 import { negated, renumbered } from "./changes.js";
 import { byId, element, percent } from "./dom.js";
 import { PAIRS } from "./examples.js";
@@ -14,7 +14,6 @@ import { term } from "./terms.js";
 import { evidenceTokens } from "./tokens.js";
 
 const ALIKE = 0.8; // cosine from which on a change is hardly seen
-const SURE = 0.6; // probability below which a verdict is a guess
 
 const [first, second] = [byId("first"), byId("second")];
 const form = document.querySelector("form[data-tab=compare]");
@@ -37,11 +36,6 @@ async function measures(a, b, model, truncate, signal) {
 
 const cosineOf = ({ vectors, size }) => d3.sum(d3.range(size), (i) => vectors[i] * vectors[size + i]);
 const likeliest = (scores) => Object.entries(scores).sort(([, a], [, b]) => b - a)[0];
-
-function verdict(label, share) {
-  const said = VERDICTS[label] ?? label;
-  return share < SURE ? `Not sure: perhaps ${said[0].toLowerCase()}${said.slice(1)}` : said;
-}
 
 function meter(name, value, least, most, shown, about) {
   const drawn = element("meter", { min: least, max: most, value });
@@ -68,7 +62,7 @@ function changer(a, b, before, model, signal) {
   const body = element("tbody");
   const names = ["Change", "First → second", ...(before.scores ? ["Verdict"] : []), ...(before.relatedness === null ? [] : ["Relatedness"]), "Similarity"];
   const table = element("table", { className: "changes" }, element("thead", {}, element("tr", {}, ...names.map((textContent) => element("th", { scope: "col", textContent })))), body);
-  const remark = element("p", { className: "remark", textContent: "Press one: it changes the sentences, and each measure is taken again." });
+  const remark = element("p", { className: "remark", textContent: "The first button swaps the two; the others set the second sentence against a changed copy of it." });
   remark.setAttribute("role", "status");
   const row = (name, x, y, now) => element(
     "tr", {}, element("th", { scope: "row", textContent: name }), element("td", {}, element("span", { className: "pair", textContent: `${x} → ${y}`, title: `${x} → ${y}` })),
@@ -90,7 +84,10 @@ function changer(a, b, before, model, signal) {
     button("Swap the two", () => show("swapped", b, a)), button("Negate the second", () => show("negated", b, negated(b))),
     button("Change its number", () => show("another number", b, number)),
   ];
-  if (number === null) Object.assign(buttons[2], { disabled: true, title: "The second sentence holds no number." });
+  if (number === null) {
+    buttons[2].disabled = true;
+    buttons.push(element("span", { className: "key", textContent: "The second sentence holds no number." }));
+  }
   return [
     element("h2", { textContent: "What the models see, and what they miss" }), element("div", { className: "row" }, ...buttons), remark,
     element("div", { className: "scroll cue", tabIndex: 0, role: "group", ariaLabel: "Changes" }, table),
@@ -106,7 +103,7 @@ function remarkOn(name, before, now) {
   }
   const [what, cosine] = [name === "negated" ? "denial" : "changed number", now.cosine.toFixed(2)];
   const verdict = !is ? "" : is === "contradiction" ? `The verdict sees the ${what}: contradiction. ` : `The verdict misses the ${what}: it says ${is}. `;
-  return verdict + (now.cosine >= ALIKE ? `Similarity hardly sees it (${cosine}): vectors say what a sentence is about, less what it states.` : `Similarity falls to ${cosine}.`);
+  return verdict + (now.cosine >= ALIKE ? `Similarity hardly sees it (${cosine}): it says what a sentence is about, less what it states.` : `Similarity falls to ${cosine}.`);
 }
 
 export const compare = {
@@ -130,12 +127,12 @@ export const compare = {
     }) : null;
     const [before, pictures] = await Promise.all([measures(a, b, model, truncate, signal), explained]);
     const label = before.scores && likeliest(before.scores)[0];
-    const title = label ? verdict(label, before.scores[label]) : before.relatedness !== null ? `Relatedness: ${before.relatedness.toFixed(2)} of 1 to 5` : `Similarity: ${before.cosine.toFixed(2)}`;
+    const title = label ? heading(label, before.scores[label], Object.keys(before.scores)) : before.relatedness !== null ? `Relatedness: ${scaled(before.relatedness)}` : `Similarity: ${before.cosine.toFixed(2)}`;
     const measured = element("div", { className: "measures" },
       ...(label ? [element("div", { className: "measure" }, element("div", { className: "row" }, element("h3", { textContent: "If the first is true, the second …" }), term("entailment")), bars(Object.entries(before.scores), before.scores[label]))] : []),
-      ...(before.relatedness === null ? [] : [meter("Relatedness", before.relatedness, 1, 5, `${before.relatedness.toFixed(2)} of 1 to 5`, "relatedness")]),
+      ...(before.relatedness === null ? [] : [meter("Relatedness", before.relatedness, 1, 5, scaled(before.relatedness), "relatedness")]),
       meter("Similarity", Math.max(0, before.cosine), 0, 1, before.cosine.toFixed(2), "alike"));
-    const why = button("Why? Attention and grammar", () => {
+    const why = button("Why? Word by word", () => {
       location.hash = new URLSearchParams({ tab: "why", model, "why-text": a, "why-second": b });
     });
     const done = actions(link, pictures?.answer ?? before);

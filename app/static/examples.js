@@ -81,6 +81,13 @@ export const CLASSIFIED = {
   any: ["I was charged twice for the same order.", "Thank you, that was quick!"],
 };
 
+// What trained classifiers are for, by a label that the classifier has.
+export const USES = {
+  positive: { group: "The mood of a text", about: "Says how glad or angry a text is; best on reviews." },
+  person: { group: "What a question asks for", about: "Reads questions, and says what kind of answer they want." },
+  "crude oil": { group: "The topic of business news", about: "Reads news of companies and trade: on other texts its answer is a guess." },
+};
+
 // Pairs of sentences to compare.
 export const PAIRS = [
   { name: "a contradiction", first: "Two kids at a ballgame wash their hands", second: "The children are asleep at home" },

@@ -10,6 +10,7 @@ import { actions, requests } from "./results.js";
 import { term } from "./terms.js";
 import { whatIf } from "./whatif.js";
 
+export const ORDINARY = 0.1; // share of the texts that a model learned from
 const WAIT = 120; // milliseconds after a prior's last change before the request
 
 // Returns what draws the answer to `body` in `place`. `question` is what the form asked, `models` are others that could
@@ -59,20 +60,20 @@ export function warned(notes) {
 }
 
 // How far the answer can be trusted, in a sentence.
-function trusted({ trust, sentences }, notes) {
+export function trusted({ trust, sentences }, notes) {
   if (notes) return warned(notes)[0]; // beside it, the distance would reassure
   const said = [];
   const words = d3.sum(sentences, (one) => one.tokens.length);
   const unlisted = Math.round(trust.composed_words * words);
-  if (trust.typical !== null) said.push(`${usual(trust.typical)}: ${(100 * trust.typical).toFixed(0)} % of those that it learned from are as unusual or more.`);
-  if (unlisted) said.push(`${unlisted} of ${words} words are not in its vocabulary.`);
+  if (trust.typical !== null) said.push(`${usual(trust.typical)}: ${(100 * trust.typical).toFixed(0)} % of the texts that it learned from are as unusual, or more.`);
+  if (unlisted) said.push(`${unlisted} of ${words} words ${unlisted === 1 ? "is" : "are"} new to it.`);
   return element("p", { className: "trust" }, `${said.join(" ")} `, said.length ? term("trust") : "");
 }
 
 // What the share of texts says that are as unusual as this one or more.
 function usual(share) {
-  if (share >= 0.1) return "A usual text for this model";
-  return share >= 0.001 ? "An unusual text for this model" : "Unlike the texts of this model, so its answer is a guess";
+  if (share >= ORDINARY) return "An ordinary text for this model";
+  return share >= 0.001 ? "An unusual text for this model, so its answer is less sure" : "Unlike the texts of this model, so its answer is a guess";
 }
 
 const PRIORS = { direction: "one direction only", word: "words nearby", dependency: "words near in grammar", alpha: "how strongly" };

@@ -4,8 +4,8 @@ import { bars, judgement } from "./answers.js";
 import { attempt, report } from "./attempt.js";
 import { collection, csv } from "./collection.js";
 import { byId, counted, element, percent } from "./dom.js";
-import { CLASSIFIED, LABELLED } from "./examples.js";
-import { took, warned } from "./explanation.js";
+import { CLASSIFIED, LABELLED, USES } from "./examples.js";
+import { ORDINARY, took, trusted, warned } from "./explanation.js";
 import { address, remember } from "./link.js";
 import { joined } from "./notes.js";
 import { ask } from "./requests.js";
@@ -38,6 +38,8 @@ function single() {
   rows = null;
   use.describe("Many texts?");
 }
+
+const useOf = ({ labels }) => USES[Object.keys(USES).find((label) => labels.includes(label))];
 
 // Texts for a classifier with these labels.
 const ofClassifier = ({ labels }) => CLASSIFIED[Object.keys(CLASSIFIED).find((label) => labels.includes(label)) ?? "any"];
@@ -79,23 +81,34 @@ function ownBars({ scores }, none) {
   return box;
 }
 
+// What /explain says of a text that is far from those that the classifier learned from; null: it is not, or nothing is known.
+async function far(signal) {
+  if (chosen() === OWN || !("explain.onnx" in card().files)) return null;
+  const known = await ask("explain", { inputs: text.value, model: chosen(), trust: true, truncate: true }, signal).catch((failure) => {
+    if (failure.code !== "input_too_long") throw failure;
+    return null; // longer than texts are explained
+  });
+  const typical = known?.answer.trust.typical ?? null;
+  return typical !== null && typical < ORDINARY ? known.answer : null;
+}
+
 async function labelText(signal, question, truncate) {
   const asked = request(text.value, truncate);
   const link = address(question, null);
   remember("label", link);
-  const { answer, timing, notes } = await ask("classify", asked, signal);
+  const [{ answer, timing, notes }, unusual] = await Promise.all([ask("classify", asked, signal), far(signal)]);
   const { prediction, none } = read(answer);
   const place = byId("answer-label");
   const drawn = none === undefined
     ? judgement({ prediction }, card().multi_label)
-    : [element("h2", { textContent: prediction.label }), ownBars(prediction, none), element("p", { className: "key" }, "The labels share 100 %; “none of these” is a probability apart from them. ", term("labels of your own"))];
+    : [element("h2", { textContent: prediction.label }), ownBars(prediction, none), element("p", { className: "key" }, "The labels share 100 %, even if none fits; “None of these” says how likely that is. ", term("labels of your own"))];
   const done = actions(link, answer);
   if (none === undefined) {
     done.prepend(button("Why this answer?", () => {
       location.hash = new URLSearchParams({ tab: "why", model: chosen(), "why-text": text.value });
     }));
   }
-  place.replaceChildren(...drawn, ...warned(notes), done, took(timing), requests("classify", asked));
+  place.replaceChildren(...drawn, ...warned(notes), ...(unusual && !notes ? [trusted(unusual)] : []), done, took(timing), requests("classify", asked));
 }
 
 async function labelRows(signal) {
@@ -123,7 +136,7 @@ async function labelRows(signal) {
     const [label, score] = best(one);
     return element("tr", {}, element("td", { textContent: texts[i], dir: "auto" }), element("td", { textContent: label }), element("td", { textContent: percent(score) }));
   };
-  const head = element("tr", {}, ...["Text", "Label", "Score"].map((textContent) => element("th", { scope: "col", textContent })));
+  const head = element("tr", {}, ...["Text", "Label", "How sure"].map((textContent) => element("th", { scope: "col", textContent })));
   const table = element("table", { className: "labelled" }, element("thead", {}, head), element("tbody", {}, ...results.slice(0, SHOWN).map(line)));
   const cut = results.length > SHOWN ? [element("p", { className: "key", textContent: `The first ${SHOWN} are listed; the file has all ${results.length.toLocaleString("en")}.` })] : [];
   place.replaceChildren(
@@ -141,10 +154,11 @@ export const label = {
   // The choices: the user's labels, if a loaded model can, and each classifier.
   options(known, defaults) {
     cards = known;
-    const trained = known.filter(label.fits).map(({ name, labels }) => ({ value: name, text: `${name}: ${labels.slice(0, 3).join(", ")}${labels.length > 3 ? " …" : ""}` }));
+    const trained = known.filter(label.fits).map(({ name, labels }) => ({ value: name, text: `${labels.slice(0, 3).join(", ")}${labels.length > 3 ? " …" : ""} (${name})`, group: useOf({ labels })?.group ?? "Other trained labels" }));
     if (!("zero-shot" in defaults) && trained.length && text.value === LABELLED[0].text) text.value = ofClassifier(known.find(label.fits))[0];
     return ["zero-shot" in defaults ? [{ value: OWN, text: "Labels of your own" }] : [], trained].flat();
   },
+  about: (one) => useOf(one)?.about ?? "",
   chosen: offer,
   // A link was followed.
   drawn() {

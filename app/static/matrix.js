@@ -63,7 +63,7 @@ export function matrix(texts, rows, name) {
   frame.addEventListener("focus", () => read.setAttribute("aria-live", "polite"));
   new ResizeObserver(paint).observe(frame);
   new MutationObserver(paint).observe(document.documentElement, { attributeFilter: ["data-theme"] });
-  const box = element("figure", { className: "matrix" }, element("figcaption", { textContent: name }), frame, element("p", { className: "key", textContent: "The stronger the colour, the more alike. Both sides have the same texts, those of a cluster together." }), read);
+  const box = element("figure", { className: "matrix" }, element("figcaption", { textContent: name }), frame, element("p", { className: "key", textContent: "The stronger the colour, the more alike. Both sides have the same texts, those of a group together." }), read);
   box.dataset.map = name;
   return box;
 }

@@ -18,7 +18,7 @@ export function joined(before, now, count) {
 
 export function noted({ foreign, texts, model, cut }) {
   const said = [];
-  if (foreign) said.push(texts === 1 ? `This does not look like English, the only language that ${model} reads: do not rely on the answer.` : `${foreign} of ${texts} texts do not look like English, the only language that ${model} reads: do not rely on what is said of them.`);
+  if (foreign) said.push(texts === 1 ? `This does not look like English, the only language that ${model} reads: do not rely on the answer.` : `${foreign} of ${texts.toLocaleString("en")} texts ${foreign === 1 ? "does" : "do"} not look like English, the only language that ${model} reads: do not rely on what is said of ${foreign === 1 ? "it" : "them"}.`);
   if (cut) said.push(cut === 1 ? "1 text is longer than the model reads: only its beginning was read." : `${cut} texts are longer than the model reads: only their beginnings were read.`);
   return said.join(" ");
 }

@@ -8,11 +8,12 @@ import { readLink, recall, typed } from "./link.js";
 import { ask, Refused, useKey } from "./requests.js";
 import { search } from "./search.js";
 import { nameOf, onChoice, show, shown, tabs } from "./tabs.js";
+import { term } from "./terms.js";
 import { withLength } from "./toolong.js";
 import { why } from "./why.js";
 
-// Of each tab: which `task` its default model does, which cards it `fits`, the `options` of its picker, `chosen()` after a
-// choice, its `texts()`, and `ask({signal, question, priors, truncate, model})`.
+// Of each tab: which `task` its default model does, which cards it `fits`, the `options` of its picker, in groups if they have
+// one, `about(card)`: a sentence before the model's score, `chosen()` after a choice, its `texts()`, and `ask({signal, question, priors, truncate, model})`.
 const TABS = { search, label, compare, why };
 const AGAIN = 3000; // milliseconds until a service whose models are loading is asked again
 
@@ -86,16 +87,19 @@ function put(tab, asked = {}) {
 }
 
 function picker(tab, defaults) {
-  const { task, fits, options = (known) => known.map(({ name }) => ({ value: name, text: name })), chosen = () => {} } = TABS[tab];
+  const { task, fits, options = (known) => known.map(({ name }) => ({ value: name, text: name })), about: before = () => "", chosen = () => {} } = TABS[tab];
   const form = document.querySelector(`form[data-tab=${tab}]`);
   const select = element("select", { id: `model-${tab}` });
   const offered = options(cards, defaults);
-  select.append(...offered.map(({ value, text }) => element("option", { value, textContent: text, selected: value === defaults[task] })));
+  for (const [label, group] of d3.group(offered, (one) => one.group)) {
+    const made = group.map(({ value, text }) => element("option", { value, textContent: text, selected: value === defaults[task] }));
+    select.append(...(label ? [element("optgroup", { label }, ...made)] : made));
+  }
   const about = element("p", { className: "about" });
   const described = element("details", {}, element("summary", { textContent: "Model card" }), element("div"));
   const describe = () => {
     const card = cards.find(({ name }) => name === select.value);
-    about.textContent = card ? sentence(card) : tab === "label" ? "Type any labels: no training is needed." : "";
+    about.replaceChildren(...(card ? [`${before(card)} ${sentence(card, tab)} `, term("score")] : tab === "label" ? ["Type any labels: no training is needed."] : []));
     described.hidden = !card;
     described.lastChild.replaceChildren(...(card ? [details(card)] : []));
     chosen();
@@ -118,28 +122,32 @@ const agreement = (value) => `Agrees with people at ${value.toFixed(2)} of 1`;
 
 // What a score says: a share of right answers, or a correlation with people's judgements.
 const MEASURES = {
-  accuracy: (value) => `Right for ${(100 * value).toFixed(0)} % of texts`,
+  accuracy: (value, kind) => `Right for ${(100 * value).toFixed(0)} of 100 ${kind === "nli" ? "pairs" : "texts"}`,
   spearman: agreement,
   pearson: agreement,
 };
 
+function measured({ kind }, { dataset, split, metric, value }) {
+  const said = MEASURES[metric]?.(value, kind) ?? `${metric} ${value.toFixed(2)}`;
+  return `${said} (${dataset.toUpperCase()}, ${split})`;
+}
+
 // How good the model was where that was measured, and what it reads.
-function sentence({ scores, max_tokens: most }) {
-  const score = scores.find(({ split }) => split === "test") ?? scores[0];
-  const measure = score && (MEASURES[score.metric] ?? ((value) => `${score.metric} ${value.toFixed(2)}`));
-  const measured = score ? `${measure(score.value)} (${score.dataset.toUpperCase()}, ${score.split}). ` : "";
-  return `${measured}Reads English, up to ${most} words.`;
+function sentence(card, tab) {
+  const score = card.scores.find(({ split }) => split === "test") ?? card.scores[0];
+  const most = card.max_tokens;
+  return `${score ? `${measured(card, score)}. ` : ""}Reads English, ${tab === "search" ? `texts of more than ${most} words in parts` : `up to ${most} words`}.`;
 }
 
 function details(card) {
   const list = element("dl");
   const rows = {
-    architecture: `${card.encoder.name}, ${card.encoder.parameters.toLocaleString("en")} parameters without word vectors`,
-    paper: card.encoder.paper,
-    "numbers in a vector": card.dimension,
+    design: `${card.encoder.name}${card.encoder.paper ? ` (${card.encoder.paper})` : ""}`,
+    size: `${card.encoder.parameters.toLocaleString("en")} learned numbers, besides those of its words`,
+    "a text becomes": `${card.dimension} numbers, its vector`,
     labels: card.labels.join(", "),
     "longest text": `${card.max_tokens} words and punctuation marks`,
-    scores: card.scores.map((score) => `${score.dataset} ${score.split}: ${score.metric} ${score.value.toFixed(3)}`).join("; "),
+    measured: [...new Set(card.scores.map((score) => measured(card, score)))].join("; "),
     licence: card.licence,
   };
   for (const [name, value] of Object.entries(rows)) {

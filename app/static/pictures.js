@@ -69,10 +69,10 @@ function sentence(name, one, evidence, of, shading) {
 
 // What the colours and numbers of the evidence mean.
 export function evidenceKey(of, { margins }, { tokens: words }) {
-  const unknown = words.some((token) => !token.known) ? " Dashed: not in the vocabulary." : "";
-  const unit = margins ? "in log-odds" : of === "relatedness" ? "in hundredths of a point" : "in hundredths";
-  const said = of === "cosine" ? "How far the vector turns without the word" : `Green and + speak for ${of}, red and − against it: how much it would lose without the word`;
-  return element("p", { className: "key" }, `${said}, ${unit}.${unknown} `, term("evidence"));
+  const unknown = words.some((token) => !token.known) ? " Dashed: a word that the model does not know." : "";
+  const unit = margins ? "" : of === "relatedness" ? ", in hundredths of a point" : ", in hundredths";
+  const said = of === "cosine" ? "How far the text's meaning turns without the word" : `Green and + speak for ${of}, red and − against it: how much it would lose without the word`;
+  return element("p", { className: "key" }, `${said}${unit}.${unknown} `, term("evidence"));
 }
 
 // What integrated gradients are, and how sure they are.
@@ -87,7 +87,7 @@ function rankings({ correlations }) {
   const known = correlations.filter(({ value }) => value !== null);
   if (!known.length) return [];
   const text = known.map(({ name, value }) => `${name} ${value.toFixed(2)}`).join(" · ");
-  return [element("p", { className: "key" }, `Rank correlation with the size of the evidence: ${text} `, term("correlation"))];
+  return [element("p", { className: "key" }, `How well each ranks the words as the evidence does: ${text} `, term("correlation"))];
 }
 
 function between({ sentences: [first, second], similarity: cosines }) {

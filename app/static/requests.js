@@ -21,10 +21,11 @@ export function said(failure) {
   if (failure instanceof TypeError) return "The service cannot be reached: see whether it runs, then try again."; // fetch's
   if (!(failure instanceof Refused)) return failure.message;
   if (failure.status === 401) return key ? "The service does not know this API key." : "The service needs an API key.";
-  return failure.message.replace(/(; send a shorter text)?, or set truncate to true$/, "") // there is no such field here
+  const message = failure.message.replace(/(; send a shorter text)?, or set truncate to true$/, "") // there is no such field here
     .replace(/^inputs(?:\[(\d+)\])? /, (_, i) => (i ? `Text ${Number(i) + 1} ` : "The text "))
     .replace(/^(inputs\.|pairs\[0\]\.)?(premise|a) /, "The first sentence ").replace(/^(inputs\.|pairs\[0\]\.)?(hypothesis|b) /, "The second sentence ")
     .replace(/: send a text$/, ": write something first").replace(/^labels\[(\d+)\] /, (_, i) => `Label ${Number(i) + 1} `);
+  return /^[a-z]+ /.test(message) ? `${message[0].toUpperCase()}${message.slice(1)}` : message; // not a field's name
 }
 
 async function send(path, body, signal, accept) {

@@ -101,7 +101,7 @@ async function asPng(svg) {
 }
 
 export function requests(path, body) {
-  const box = element("details", { className: "requests" }, element("summary", { textContent: `The request to /${path}, as curl and Python` }));
+  const box = element("details", { className: "requests" }, element("summary", { textContent: `From a program: the request to /${path}, as curl and Python` }));
   for (const [name, code] of [["curl", asCurl(path, body)], ["Python", asPython(path, body)]]) {
     const shown = element("pre", { textContent: code, tabIndex: 0 });
     box.append(element("h3", { textContent: name }), shown, ...copying(code, name));

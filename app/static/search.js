@@ -41,16 +41,18 @@ const title = element("h2", { textContent: "Closest in meaning" });
 const results = element("ol", { className: "results" });
 const legend = element("div", { className: "clusters" });
 legend.setAttribute("role", "group");
-legend.setAttribute("aria-label", "Clusters");
-const map = pointMap((index) => fill(given.texts[index]));
+legend.setAttribute("aria-label", "Groups");
+const groups = element("p", { className: "key", textContent: "These are groups of like texts: tap one to see it alone.", hidden: true });
+const map = pointMap((index) => like(given.texts[index]));
+const back = element("span"); // to the question before a text was asked for
 const close = duplicates();
 const [square, more] = [element("div"), element("div")];
 const matrixBox = element("details", { className: "wide" }, element("summary", { textContent: "Similarity of every two texts" }), square);
 const view = element(
   "div", {},
   element("div", { className: "finding" },
-    element("section", { className: "list" }, element("div", { className: "row" }, title, term("closest")), status, progress, results),
-    element("section", {}, element("div", { className: "row" }, element("h2", { textContent: "Map of all texts" }), term("map")), map.box, legend)),
+    element("section", { className: "list" }, element("div", { className: "row" }, title, term("closest"), back), status, progress, results),
+    element("section", {}, element("div", { className: "row" }, element("h2", { textContent: "Map of all texts" }), term("map")), map.box, legend, groups)),
   close.box, matrixBox, more,
 );
 
@@ -67,6 +69,7 @@ const use = collection(byId("search-collection"), "search", (texts) => {
 
 // `texts` become the collection that is searched.
 function take(texts) {
+  kept?.stop.abort(); // what is still read of the collection before
   given = texts;
   const lines = texts.texts.join("\n");
   linked.value = given !== EXAMPLE && texts.columns.length === 1 && lines.length <= LINKED ? lines : "";
@@ -85,12 +88,22 @@ take(EXAMPLE);
 
 function fill(text) {
   query.value = text;
+  back.replaceChildren();
   run();
 }
 
+// Asks what is like a text of the collection; the question before is a button's press away.
+function like(text) {
+  const before = query.value.trim();
+  fill(text);
+  if (before && before !== text) back.replaceChildren(action(`Back to “${before.length > 30 ? `${before.slice(0, 29)}…` : before}”`, () => fill(before)));
+}
+
+const holds = (model) => kept?.given === given && kept.model === model && !kept.stop.signal.aborted;
+
 // Reads the texts in batches, unless this model has read them.
 function keep(model) {
-  if (kept?.given === given && kept.model === model) return kept.ready;
+  if (holds(model)) return kept.ready;
   kept?.stop.abort();
   const stop = new AbortController();
   const { texts } = given;
@@ -125,27 +138,30 @@ async function read(texts, model, signal) {
   drawLegend();
   square.replaceChildren();
   drawMatrix();
-  background("duplicates").then((pairs) => given.texts === texts && close.show(texts, pairs));
+  background("duplicates").then((pairs) => signal.aborted || close.show(texts, pairs));
   close.box.hidden = matrixBox.hidden = texts.length < 2;
   return { seconds: (performance.now() - started) / 1000, notes };
 }
+
+const named = (i) => layout.words[i].join(", ");
 
 function drawLegend() {
   const counts = d3.rollup([...layout.assigned], (rows) => rows.length, (one) => one);
   const made = layout.words.map((words, i) => {
     const swatch = element("i");
     swatch.style.background = `var(--cluster-${i})`;
-    const button = element("button", { type: "button" }, swatch, `${words.join(", ") || "other"} `, element("small", { textContent: counts.get(i) ?? 0 }));
+    const button = element("button", { type: "button" }, swatch, `${named(i)} `, element("small", { textContent: counts.get(i) ?? 0 }));
     button.setAttribute("aria-pressed", false);
     button.addEventListener("click", () => {
       cluster = cluster === i ? null : i;
-      for (const [k, other] of [...legend.children].entries()) other.setAttribute("aria-pressed", k === cluster);
+      for (const other of legend.children) other.setAttribute("aria-pressed", other === button && cluster === i);
       map.light(null, cluster);
       run();
     });
     return button;
   });
   legend.replaceChildren(...(counts.size > 1 ? made : []).filter((_, i) => counts.has(i)));
+  groups.hidden = counts.size < 2;
 }
 
 // Answers what is typed. While one question is on its way the newest one waits, and those between are passed over.
@@ -170,7 +186,7 @@ async function answer() {
   const model = byId("model-search").value;
   const text = query.value.trim();
   const { texts } = given;
-  const reading = !(kept?.given === given && kept.model === model && layout);
+  const reading = !(holds(model) && layout);
   const { seconds, notes: unread } = await keep(model);
   if (texts !== given.texts) return;
   const started = performance.now();
@@ -178,7 +194,7 @@ async function answer() {
   let hits = texts.map((_, i) => [i, null]);
   const all = counted(texts.length, "text");
   const said = reading ? [`${all} read in ${seconds.toFixed(1)} s.`] : [];
-  const notes = [unread && noted(unread)];
+  const notes = [unread && `${noted(unread)}${unread.foreign ? " The list marks such texts." : ""}`];
   vector = null;
   if (text) {
     const { vectors, timing, notes: about } = await embed([text], model);
@@ -186,26 +202,28 @@ async function answer() {
     [hits, vector] = [found.hits, vectors];
     map.ask(found.point, hits);
     const total = timing.find(([stage]) => stage === "total")?.[1] ?? 0;
-    said.unshift(`Answered in ${(performance.now() - started).toFixed(0)} ms: ${total.toFixed(1)} for the question, ${found.took.toFixed(1)} to compare it with ${all}.`);
+    said.unshift(`Answered in ${(performance.now() - started).toFixed(0)} ms, of which ${total.toFixed(1)} to read the question, ${found.took.toFixed(1)} to compare it with ${all}.`);
     if (about) notes[0] = noted(about);
     else if (hits[0][1] < FAR) notes.push(`Nothing here is close to the question: the best is ${hits[0][1].toFixed(2)} alike.`);
   } else {
     map.ask(null, []);
     said.push(`${reading ? "" : `${all}. `}Type a question to rank them.`);
   }
+  if (others.has(model)) notes.push(others.get(model));
   if (cluster !== null) hits = hits.filter(([i]) => layout.assigned[i] === cluster);
   const shown = hits.slice(0, cluster === null ? SHOWN : 50);
-  title.textContent = text ? "Closest in meaning" : shown.length < hits.length || cluster !== null ? `The first ${shown.length} texts` : "All texts";
+  const what = text ? "Closest in meaning" : shown.length < hits.length ? `The first ${shown.length} texts` : "All texts";
+  title.textContent = cluster === null ? what : `${text ? "Closest" : what} in the group “${named(cluster)}”`;
   status.textContent = said.join(" ");
   draw(shown, notes.filter(Boolean));
-  settle(text, model, shown);
+  settle(text, model, shown, unread?.foreign);
 }
 
 function draw(hits, notes) {
   const items = hits.map(([i, cosine]) => {
     const text = element("button", { type: "button", className: "text", textContent: given.texts[i], dir: "auto" });
     text.title = "Show what is like this text";
-    text.addEventListener("click", () => fill(given.texts[i]));
+    text.addEventListener("click", () => like(given.texts[i]));
     text.addEventListener("focus", () => map.light(i, cluster));
     const swatch = element("i");
     swatch.style.background = `var(--cluster-${layout.assigned[i]})`;
@@ -221,7 +239,7 @@ function draw(hits, notes) {
 }
 
 // When nothing is typed for a while: which words made the matches, which say the same or the opposite, and the address.
-function settle(text, model, hits) {
+function settle(text, model, hits, foreign) {
   settling = new AbortController();
   const { signal } = settling;
   setTimeout(async () => {
@@ -235,11 +253,11 @@ function settle(text, model, hits) {
       element("div", { className: "actions" }, button, action("Save CSV", saveAll), note),
       requests("embed", { inputs: text ? [text] : given.texts.slice(0, 2), model, long: "mean" }),
     );
-    if (!text || !hits.length) return;
+    const near = hits.slice(0, SHOWN).filter(([, cosine]) => cosine >= FAR);
+    const texts = near.map(([i]) => given.texts[i]);
     try {
-      const near = hits.slice(0, SHOWN).filter(([, cosine]) => cosine >= FAR);
-      const texts = near.map(([i]) => given.texts[i]);
       await Promise.all([
+        foreign ? markForeign(hits.slice(0, SHOWN), model, signal) : null,
         relations(text, near.map(([i, cosine]) => [given.texts[i], cosine]), signal).then((said) => said.forEach((one, i) => one && results.children[i].querySelector(".meta").append(" · ", one))),
         evidenceOfMatch(texts, near, vector, model, signal).then((marked) => marked.forEach((parts, i) => mark(results.children[i].querySelector(".text"), parts))),
       ]);
@@ -247,6 +265,14 @@ function settle(text, model, hits) {
       if (failure.name !== "AbortError") report("search", failure);
     }
   }, IDLE);
+}
+
+// The service counts the texts of a request that do not look like English: each is sent alone.
+async function markForeign(hits, model, signal) {
+  const answers = await Promise.all(hits.map(([i]) => embed([given.texts[i]], model, signal)));
+  for (const [i, { notes }] of answers.entries()) {
+    if (notes?.foreign) results.children[i].querySelector(".meta").append(" · ", element("span", { className: "refused", textContent: "not English?" }));
+  }
 }
 
 // The parts of a text in place of it; a long text is scrolled to what is marked.
@@ -260,7 +286,7 @@ async function saveAll() {
   const { texts, rows, columns } = given;
   const all = vector ? (await background("ask", { query: vector, most: texts.length })).hits : texts.map((_, i) => [i, null]);
   const words = (i) => layout.words[layout.assigned[i]].join(" ");
-  save(csv([[...columns, "similarity", "cluster"], ...all.map(([i, cosine]) => [...rows[i], cosine?.toFixed(4) ?? "", words(i)])]), "search.csv");
+  save(csv([[...columns, "similarity", "group"], ...all.map(([i, cosine]) => [...rows[i], cosine?.toFixed(4) ?? "", words(i)])]), "search.csv");
 }
 
 async function drawMatrix() {
@@ -279,15 +305,21 @@ async function drawMatrix() {
 }
 matrixBox.addEventListener("toggle", drawMatrix);
 
+let others = new Map(); // what is said of models that did not learn to search
+const searches = ({ kind }) => kind === "embedding";
+const about = ({ name, kind }) => `${name} learned to ${kind === "classification" ? "label" : "compare"}, not to search: the order may mean little.`;
+
 let shownTexts = "";
 export const search = {
   task: "embed",
   fits: () => true, // every model has vectors
   options(known, defaults) {
     judgeBy(defaults.nli);
-    const learned = { embedding: "to search", classification: "to label" };
-    return known.map(({ name, kind }) => ({ value: name, text: `${name}: learned ${learned[kind] ?? "to compare"}` }));
+    const options = known.map((one) => ({ value: one.name, text: one.name, group: searches(one) ? "Learned to search" : "Learned other work: finds less" }));
+    others = new Map(known.filter((one) => !searches(one)).map((one) => [one.name, about(one)]));
+    return d3.sort(options, ({ value }) => others.has(value));
   },
+  about: (card) => others.get(card.name) ?? "",
   // Texts of a link come first.
   async ask() {
     if (linked.value && linked.value !== given.texts.join("\n") && linked.value !== shownTexts) {
@@ -301,4 +333,7 @@ export const search = {
   },
 };
 
-query.addEventListener("input", () => kept && run());
+query.addEventListener("input", () => {
+  back.replaceChildren();
+  if (kept) run();
+});

@@ -58,7 +58,8 @@ function likely(columns, rows) {
   return lengths.indexOf(Math.max(...lengths));
 }
 
-// Words that stand in one cluster's texts more often than in the others', the three most telling of each; words that stand in one text only where there are no others.
+// Words that stand in one cluster's texts more often than in the others', the three most telling of each; words that stand in
+// one text only where there are no others; the beginning of its first text where no word sets it apart.
 export function clusterWords(texts, assigned, count) {
   const inCluster = Array.from({ length: count }, () => new Map());
   const everywhere = new Map();
@@ -68,13 +69,17 @@ export function clusterWords(texts, assigned, count) {
       everywhere.set(word, (everywhere.get(word) ?? 0) + 1);
     }
   });
-  return inCluster.map((words) => {
-    const telling = [...words].filter(([word]) => !COMMON.has(word)).map(([word, times]) => [word, (times * times) / everywhere.get(word), times]);
+  const sizes = Array.from({ length: count }, (_, one) => assigned.filter((other) => other === one).length);
+  return inCluster.map((words, one) => {
+    const apart = ([word, times]) => times / sizes[one] > (MORE * everywhere.get(word)) / texts.length;
+    const telling = [...words].filter((word) => !COMMON.has(word[0]) && apart(word)).map(([word, times]) => [word, (times * times) / everywhere.get(word), times]);
     const repeated = telling.filter(([, , times]) => times > 1);
-    return (repeated.length ? repeated : telling).sort((a, b) => b[1] - a[1]).slice(0, 3).map(([word]) => word);
+    const best = (repeated.length ? repeated : telling).sort((a, b) => b[1] - a[1]).slice(0, 3).map(([word]) => word);
+    return best.length ? best : [`like “${[...(texts[assigned.indexOf(one)] ?? "")].slice(0, 24).join("")}…”`];
   });
 }
 
+const MORE = 1.3; // times as often as in all texts
 const COMMON = new Set(`the and for are but not you all any can had her was one our out has him his how its who did yes she may too use that with have this will your from
 they know want been good much some time very when come here just like long make many more only over such take than them well were what where which while why does don
 doesn isn into about after again also then there their these those would could should because being before between both each few off once own same under until

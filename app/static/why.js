@@ -27,8 +27,8 @@ export const why = {
   texts: () => (second.disabled ? [text.value] : [text.value, second.value]),
   options(known) {
     cards = known;
-    const uses = { classification: "labels a text", nli: "does one sentence follow from another?", relatedness: "how related are two sentences?", embedding: "the vector of a text" };
-    return known.filter(why.fits).map(({ name, kind }) => ({ value: name, text: `${name}: ${uses[kind]}` }));
+    const uses = { classification: "Which label fits a text?", nli: "Does one sentence follow from another?", relatedness: "How related are two sentences?", embedding: "What is a text about?" };
+    return known.filter(why.fits).map(({ name, kind }) => ({ value: name, text: name, group: uses[kind] }));
   },
   // Models of pairs read two sentences.
   chosen() {
@@ -47,7 +47,7 @@ export const why = {
     const models = cards.filter((one) => why.fits(one) && (pairs(kind) ? one.kind === kind : !pairs(one.kind))).map(({ name }) => name);
     const judge = (answer) => {
       const drawn = judgement(answer, cards.find(({ name }) => name === answer.model).multi_label);
-      return drawn.length ? drawn : [element("h2", { textContent: "This model gives a vector, not a label: which words turn it" })];
+      return drawn.length ? drawn : [element("h2", { textContent: "This model gives no label, but the meaning as numbers: which words turn it" })];
     };
     await explanation({ tab: "why", place: byId("answer-why"), question, body: { inputs, model, truncate }, models, priors, judge })(signal);
   },

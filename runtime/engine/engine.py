@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from heedful.runtime.engine.health import Health
 from heedful.runtime.engine.session import EncoderRunner
-from heedful.runtime.engine.work import Request, Steps, Work, run_in_halves
+from heedful.runtime.engine.work import Request, Steps, Work, failure
 from heedful.runtime.errors import InferenceFailed, OutOfMemory, Overloaded, Unavailable
 from heedful.runtime.observer import Observer
 from heedful.text.batch import Runner, cheapest
@@ -367,6 +367,25 @@ def _is_awaited(work: Work[Any]) -> bool:
 def _outcome(runner: Runner[Any], items: list[Any]) -> Outcome:
     """Run a batch."""
     began, processor_began = time.monotonic(), time.thread_time()
-    outputs = run_in_halves(runner, items)
+    outputs = _in_halves(runner, items)
     seconds, processor_seconds = time.monotonic() - began, time.thread_time() - processor_began
     return Outcome(outputs, seconds, processor_seconds)
+
+
+def _in_halves(runner: Runner[Any], items: list[Any]) -> list[Any]:
+    """For each item its output, or InferenceFailed. A batch that fails runs again in halves.
+
+    So what is too large for the memory is answered, and a bad item fails alone.
+    """
+    try:
+        return list(runner.run(runner.prepare(items)))
+    except OutOfMemory as error:
+        log.warning("%s has no memory for a batch of %d", runner.name, len(items))
+        failed: InferenceFailed = error
+    except Exception:  # whatever a graph raises, the callers need an answer
+        log.exception("%s failed on %d items", runner.name, len(items))
+        failed = failure(runner)
+    if len(items) == 1:
+        return [failed]
+    middle = len(items) // 2
+    return [*_in_halves(runner, items[:middle]), *_in_halves(runner, items[middle:])]

@@ -6,6 +6,7 @@ requests go on, and Work, whose outputs are there when it goes on. `run_now` run
 """
 
 import logging
+import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Executor
@@ -138,14 +139,15 @@ def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int 
                     work.outputs = run_in_batches(
                         work.runner, work.items, run_all=run_all, max_items=max_items
                     )
-                except OutOfMemory:
-                    work.outputs = run_in_halves(work.runner, work.items)
-                    if failed := [one for one in work.outputs if isinstance(one, InferenceFailed)]:
-                        work = steps.throw(failed[0])
-                        continue
+                except OutOfMemory as error:
+                    if max_items == 1:
+                        work = steps.throw(error)
+                    else:  # smaller batches from now on
+                        max_items = max(1, min(max_items or sys.maxsize, len(work.items)) // 2)
+                    continue
                 except Exception:  # whatever a graph raises
                     log.exception("%s failed on %d items", work.runner.name, len(work.items))
-                    work = steps.throw(_failure(work.runner))
+                    work = steps.throw(failure(work.runner))
                     continue
                 work.seconds = time.monotonic() - began
             work = next(steps)
@@ -154,26 +156,7 @@ def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int 
         return result
 
 
-def run_in_halves(runner: Runner[Any], items: Sequence[Any]) -> list[Any]:
-    """For each item its output, or InferenceFailed. A batch that fails runs again in halves.
-
-    So what is too large for the memory is answered, and a bad item fails alone.
-    """
-    try:
-        return list(runner.run(runner.prepare(items)))
-    except OutOfMemory as error:
-        log.warning("%s has no memory for a batch of %d", runner.name, len(items))
-        failed: InferenceFailed = error
-    except Exception:  # whatever a graph raises, the callers need an answer
-        log.exception("%s failed on %d items", runner.name, len(items))
-        failed = _failure(runner)
-    if len(items) == 1:
-        return [failed]
-    middle = len(items) // 2
-    return [*run_in_halves(runner, items[:middle]), *run_in_halves(runner, items[middle:])]
-
-
-def _failure(runner: Runner[Any]) -> InferenceFailed:
+def failure(runner: Runner[Any]) -> InferenceFailed:
     """What the callers are told of a batch on which the runner has failed."""
     if runner.stage == "parse":
         return InferenceFailed("the parser failed on one of the texts")

@@ -161,6 +161,7 @@ async def test_info_says_what_is_in_use(serve: Serve, truncate: bool) -> None:
     assert answer["models"] == list(MODELS)
     assert answer["precision"] == dict.fromkeys(MODELS, "float32")
     assert answer["parser"]["name"] == "en_tiny"
+    assert answer["versions"] == {one["name"]: one["version"] for one in cards["models"]}
     [card] = [one for one in cards["models"] if one["name"] == cards["defaults"]["embed"]]
     assert answer["model_id"] == answer["served_model_name"] == card["name"] == "tiny-flat"
     assert answer["model_type"] == {"embedding": {"pooling": card["encoder"]["name"]}}

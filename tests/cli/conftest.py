@@ -9,7 +9,7 @@ import pytest
 from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.runtime.bundles.card import ParserCard, ScoreCard
 from heedful.training import tasks
-from tests.builders import BuiltParser, build_models, build_parser
+from tests.builders import BuiltParser, build_bundle, build_models, build_parser
 from tests.export.trained import WORDS, trained
 
 tasks.add("tools.tasks")
@@ -25,7 +25,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of tiny bundles, which no test changes."""
     folder = tmp_path_factory.mktemp("models") / "bundles"
     folder.mkdir()
-    build_models(folder)
+    parser = build_models(folder)
+    build_bundle(folder, parser, name="tiny-related", kind="relatedness", explain=True)
+    build_bundle(folder, parser, name="tiny-several", multi_label=True, explain=True)
     return folder
 
 

@@ -23,7 +23,7 @@ from heedful.cli.texts import CHUNK, CHUNK_CHARACTERS, Row, Source, chunks
 from heedful.runtime.service import Options, Service
 from tests.asking import embed
 from tests.builders import random_texts
-from tests.process import PATIENCE, ROOT, wait_for
+from tests.process import PATIENCE, ROOT, wait_for, without_torch
 
 ROWS = 3 * CHUNK + 100
 
@@ -43,8 +43,7 @@ def corpus(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def environment(models: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """As where the service runs: without torch, which spaCy would load in every process."""
-    folder = tmp_path_factory.mktemp("no_torch")
-    (folder / "torch.py").write_text("raise ImportError('the serving environment has none')\n")
+    folder = without_torch(tmp_path_factory.mktemp("no_torch"))
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": path, "HEEDFUL_MODELS": str(models)}
 

@@ -14,15 +14,7 @@ import heedful
 from heedful.cli.errors import CommandError
 from heedful.cli.evaluate import command
 from heedful.cli.scores import Scores, wilson
-from tests.builders import build_models, random_texts
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("evaluate") / "bundles"
-    folder.mkdir()
-    build_models(folder)
-    return folder
+from tests.builders import random_texts
 
 
 def table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

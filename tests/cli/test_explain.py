@@ -10,19 +10,9 @@ import heedful as library
 from heedful.cli.explain import command, read_priors
 from heedful.runtime.errors import BadInput, StartupError, WrongTask
 from heedful.runtime.explain.run import ExplainOptions
-from tests.builders import build_bundle, build_models
 from tests.cli.test_explain_page import data
 
 KIDS = "Two kids at a ballgame wash their hands"
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    models = tmp_path_factory.mktemp("models")
-    parser = build_models(models)
-    build_bundle(models, parser, name="tiny-related", kind="relatedness", explain=True)
-    build_bundle(models, parser, name="tiny-several", multi_label=True, explain=True)
-    return models
 
 
 def written(file: Path) -> str:

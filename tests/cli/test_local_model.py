@@ -18,7 +18,7 @@ from heedful.training import checkpoint
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import label_mismatch_warnings
 from heedful.training.tasks.base import Example, Source, Task
-from tests.builders import LABELS, BuiltParser, build_bundle, build_models
+from tests.builders import LABELS, BuiltParser, build_bundle
 from tests.process import PATIENCE, Process
 
 NONE = Source("none", "CC0-1.0", "none", lambda _: [])
@@ -27,17 +27,9 @@ TEXTS = ["two kids wash their hands", "the dog", "a man is not good", "bad", "ki
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    parser = build_models(folder)
-    build_bundle(folder, parser, name="tiny-related", kind="relatedness")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def url(models: Path) -> Iterator[str]:
+def url(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     flags = {"port": "0", "models": str(models), "threads": "1"}
-    process = Process(models / "log", flags, {})
+    process = Process(tmp_path_factory.mktemp("log") / "log", flags, {})
     try:
         yield process.ready()
     finally:

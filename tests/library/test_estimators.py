@@ -231,6 +231,9 @@ def test_a_classifier_is_not_saved_over_its_model_or_other_files(
         (["True", "true"], "the label 'True' is 'true', as another one is"),
         (["", "x"], "the label '' is blank"),
         (["\u200b", "x"], "the label '.*' is blank"),
+        (["x\u200b", "x"], "the label 'x' is 'x', as another one is"),
+        (["\ud800", "x"], "the label '.*' holds half of a surrogate pair"),
+        (["a\0b", "x"], "the label '.*' holds .* a NUL"),
     ],
 )
 def test_labels_that_a_bundle_cannot_tell_apart_are_named(

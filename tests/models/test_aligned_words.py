@@ -70,21 +70,6 @@ def test_the_head_is_the_reference(gated: bool) -> None:
         np.testing.assert_allclose(softmax(logits[row].tolist()), expected, atol=1e-10)
 
 
-def test_each_expert_and_the_gate_learn_from_losses_of_their_own() -> None:
-    model, rng = head().train(), np.random.default_rng(4)
-    first, second = vectors(rng, 3, 2), vectors(rng, 4, 1)
-    parts = {"layers": 0, "aggregate": 1, "compare": 1, "attend": 1, "gate": 2}
-    for place, logits in enumerate(model.experts(first, second)):
-        model.zero_grad()
-        logits[:, 0].sum().backward()
-        learned = {
-            name.split(".")[0] for name, one in model.named_parameters() if one.grad is not None
-        }
-        assert learned == {name for name, number in parts.items() if number == place}
-    assert len(model.experts(first, second)) == 3
-    assert len(head(gated=False).experts(first, second)) == 2
-
-
 def test_a_pair_of_nothing_has_finite_logits() -> None:
     nothing = torch.zeros(2, DIM + WORDS * SIZE, dtype=torch.float64)
     assert head()(nothing, nothing).isfinite().all()

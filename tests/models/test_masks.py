@@ -10,7 +10,7 @@ from heedful.models.masks import (
     tree_distance,
 )
 from heedful.text.arrays import Ints
-from tests.forests import BALLGAME, BALLGAME_HEADS, chain, forest, forests, star
+from tests.forests import BALLGAME, BALLGAME_HEADS, chain, forests, star
 from tests.reference import ms_san as reference
 
 CPU = torch.device("cpu")
@@ -53,19 +53,3 @@ def test_rounds_reach_the_end_of_the_deepest_chain_and_no_fewer_do() -> None:
         heads = torch.tensor(chain(length))[None]
         assert tree_distance(heads, rounds)[0, 0, -1] == length - 1
         assert tree_distance(heads, rounds - 1)[0, 0, -1] != length - 1
-
-
-def test_trees_in_a_batch_do_not_meet() -> None:
-    rng = np.random.default_rng(0)
-    heads = np.stack([forest(rng, 12) for _ in range(20)])
-    together = tree_distance(torch.tensor(heads), doubling_rounds(12))
-    for row, alone in zip(together, heads, strict=True):
-        assert row.tolist() == reference.dependency_distances(alone.tolist())
-
-
-def test_heads_of_padding_do_not_reach_the_tokens() -> None:
-    rng = np.random.default_rng(1)
-    heads = forest(rng, 6)
-    for _ in range(20):
-        padded = np.concatenate([heads, rng.integers(0, 11, 5)])
-        assert distances(padded, 16)[:6, :6].tolist() == distances(heads).tolist()

@@ -26,11 +26,6 @@ def test_parameters_are_the_papers(name: str) -> None:
     assert summary(name).with_nli_head == PAPERS[name]
 
 
-def test_a_summary_counts_the_encoder_alone() -> None:
-    assert summary("ms-san").encoder == 1_082_100
-    assert summary("average").encoder == 0
-
-
 def test_an_unknown_encoder_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"no encoder 'bert': known are .*ms-san"):
         build("bert", {})

@@ -136,5 +136,7 @@ def test_relatedness(relating: str, browser: Browser) -> None:
         pair = {"pairs": [{"a": "two dogs", "b": "a man"}]}
         (found,) = page.request.post(urljoin(page.url, "relatedness"), data=pair).json()["scores"]
         meter = page.locator(ANSWER).get_by_label("Relatedness:")
-        expect(meter).to_have_attribute("aria-label", f"Relatedness: {found:.2f} of 1 to 5")
+        expect(meter).to_have_attribute(
+            "aria-label", f"Relatedness: {found:.2f} on a scale of 1 to 5"
+        )
         assert float(meter.get_attribute("value") or 0) == pytest.approx(found)

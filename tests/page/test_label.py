@@ -65,10 +65,19 @@ def test_none_of_the_labels_fits(label: Page) -> None:
 def test_an_example_brings_its_labels_and_a_classifier_its_examples(label: Page) -> None:
     label.get_by_role("button", name="a recipe").click()
     expect(label.locator("#answer-label:not([aria-busy]) h2")).to_have_text("cooking")
+    label.locator("#model-label").select_option("lama-r8")
+    asked = {"inputs": label.locator("#text").input_value(), "model": "lama-r8", "trust": True}
+    found = label.request.post(label.url.split("#")[0] + "explain", data=asked).json()
+    best = found["prediction"]["label"]
+    unsure = "Not sure: perhaps " if found["prediction"]["scores"][best] < 0.5 else ""
+    expect(label.locator("#answer-label h2")).to_have_text(unsure + best)
+    assert found["trust"]["typical"] < 0.1
+    expect(label.locator("#answer-label .trust")).to_contain_text("texts that it learned from")
     label.locator("#model-label").select_option("ms-san-trec")
     expect(label.locator("#tags")).to_be_hidden()
     label.get_by_role("button", name=re.compile("^Who painted")).click()
     expect(label.locator("#answer-label h2")).to_have_text("person")
+    expect(label.locator("#answer-label .trust")).to_have_count(0)
     label.get_by_role("button", name="Why this answer?").click()
     expect(label.get_by_role("tab", name="Why")).to_have_attribute("aria-selected", "true")
     expect(label.locator("#why-text")).to_have_value(re.compile("^Who painted"))

@@ -161,12 +161,18 @@ def test_the_same_and_the_opposite_are_said(example: Page) -> None:
 
 
 def test_a_term_is_explained_on_tap(page: Page) -> None:
-    button = page.get_by_role("button", name="How the map is drawn")
-    button.focus()
-    page.keyboard.press("Enter")
-    expect(page.locator(".term:popover-open")).to_contain_text("principal components")
-    page.keyboard.press("Escape")
-    expect(page.locator(".term:popover-open")).to_have_count(0)
+    """The whole of it is seen."""
+    for name, said in (
+        ("How the map is drawn", "principal components"),
+        ("How the list", "cosine"),
+    ):
+        page.get_by_role("button", name=name).focus()
+        page.keyboard.press("Enter")
+        term = page.locator(".term:popover-open")
+        expect(term).to_contain_text(said)
+        assert term.evaluate("one => one.scrollHeight <= one.clientHeight")
+        page.keyboard.press("Escape")
+        expect(term).to_have_count(0)
 
 
 FILES = {
@@ -256,6 +262,24 @@ def test_the_ranking_is_saved(page: Page, tmp_path: Path) -> None:
     )
 
 
+def test_a_model_that_did_not_learn_to_search_says_so(page: Page) -> None:
+    use(page, LINES)
+    page.locator("#query").fill("puppy")
+    warning = page.locator(".finding .timing .refused", has_text="not to search")
+    for model, count in (("ms-san-sst2", 1), ("ms-san-embed", 0)):
+        page.select_option("#model-search", model)
+        expect(warning).to_have_count(count)
+
+
+def test_groups_are_named_apart(page: Page) -> None:
+    """By words that their texts have more often than all texts, or by a text where there is none."""
+    texts = ["One red line", "Two red line", "One blue line", "Two blue line"]
+    name = "async ([texts, of]) => (await import('/static/texts.js')).clusterWords(texts, of, 2)"
+    assert page.evaluate(name, [texts, [0, 0, 1, 1]]) == [["red"], ["blue"]]
+    alike = page.evaluate(name, [[f"Line number {i}" for i in range(4)], [0, 0, 1, 1]])
+    assert alike == [["like “Line number 0…”"], ["like “Line number 2…”"]]
+
+
 def test_near_duplicates_are_listed(page: Page) -> None:
     """Those of the texts that are searched now, whatever is still counted of others."""
     texts = [*LINES, "A dog runs along the beach", "I like tea!", LINES[0]]
@@ -291,6 +315,9 @@ def test_the_map(example: Page, keep: Callable[[Page, str], None]) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("#query")).to_have_value(second)
     expect(page.locator(".results .text").first).to_have_text(second)
+    page.get_by_role("button", name="Back to “forgot my login”").click()
+    expect(page.locator("#query")).to_have_value("forgot my login")
+    expect(page.locator(".results .text").first).not_to_have_text(second)
 
     page.locator(".results li").nth(1).hover()
     expect(read).to_have_text(results(page)[1])
@@ -298,6 +325,7 @@ def test_the_map(example: Page, keep: Callable[[Page, str], None]) -> None:
     size = int(cluster.locator("small").inner_text())
     cluster.click()
     expect(page.locator(".results li")).to_have_count(size)
+    expect(page.locator("#answer-search h2").first).to_contain_text("in the group")
     expect(cluster).to_have_attribute("aria-pressed", "true")
     keep(page, "cluster")
     accessible(page)

@@ -95,7 +95,8 @@ def test_the_services_warning_is_shown(why: Page) -> None:
     }
     why.locator("#search-file").set_input_files(file)  # type: ignore[arg-type]
     why.locator("#query").fill("a dog")
-    expect(why.locator("#answer-search .refused")).to_contain_text("70 of 71 texts do not look")
+    expect(why.locator(".finding .refused").first).to_contain_text("70 of 71 texts do not look")
+    expect(why.locator(".results .refused")).to_have_count(9)  # all but the one that is English
 
 
 BROKEN = {
@@ -103,7 +104,7 @@ BROKEN = {
     "proxy": ((502, "<h1>Bad gateway</h1>"), "answered with the error 502: try again"),
     "service": (
         (503, '{"error": {"message": "too many requests", "code": "x"}}'),
-        "too many requests",
+        "Too many requests",
     ),
 }
 """What a question gets as its answer, and what the page says."""
@@ -242,6 +243,7 @@ def test_a_page_opened_before_the_models_are_loaded(browser: Browser, locked: Pr
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(url)
         expect(page.locator("#error")).to_have_text("The service needs an API key.")
+        expect(page.locator("#error")).to_be_in_viewport()
         expect(page.locator("#api-key")).to_be_focused()
         page.keyboard.type("k2")
         page.keyboard.press("Enter")
@@ -253,7 +255,7 @@ def test_a_page_opened_before_the_models_are_loaded(browser: Browser, locked: Pr
         assert page.locator("#api-key").evaluate("one => one.matches(':invalid')")
         page.locator("#api-key").fill("k1")
         page.locator("#api-key").press("Enter")
-        expect(page.locator("#error")).to_contain_text("starting")
+        expect(page.locator("#error")).to_contain_text("The service is starting")
         expect(page.locator("#query")).to_be_focused()
         page.get_by_role("button", name="Search", exact=True).click()
         expect(page.locator("#error")).to_contain_text("starting")

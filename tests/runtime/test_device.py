@@ -18,11 +18,17 @@ import pytest
 
 from benchmarks.driver import built
 from benchmarks.processes import bundles
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import ENCODER
+from heedful.runtime.bundles.golden import outputs
 from heedful.runtime.device import SHARE, resolve
+from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.runtime.errors import ProviderError
+from heedful.text.batch import collate
+from heedful.text.graph import open_session
 from tests.builders import build_bundle, build_parser
 from tests.process import PATIENCE, ROOT, Process, wait_for
-from tests.shipped import BUNDLES
+from tests.shipped import BUNDLES, SHIPPED
 
 pytestmark = pytest.mark.skipif(resolve("auto") == "cuda", reason="says what happens without a GPU")
 
@@ -84,6 +90,8 @@ def test_every_process_calls_cuda_after_its_fork_and_their_parent_never(gpu: Pro
     info = httpx.get(gpu.url() + "/info", timeout=PATIENCE).json()
     assert (info["device"], info["provider"]) == ("cuda", "CUDAExecutionProvider")
     assert set(info["precision"].values()) == {"float32"}
+    assert 'provider="CUDAExecutionProvider"' in httpx.get(gpu.url() + "/metrics").text
+    assert gpu.log.count("ready: tiny-flat, tiny-sst2 on CUDAExecutionProvider") == PROCESSES
     first = set(gpu.servers())
     assert len(first) == PROCESSES
     assert first < callers(calls)
@@ -154,3 +162,16 @@ def test_the_cpu_is_not_tried() -> None:
     assert resolve("cpu") == resolve("auto") == "cpu"
     with pytest.raises(ProviderError, match="device is cuda"):
         resolve("cuda")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_graph_for_a_device_needs_no_operator_in_c(name: str) -> None:
+    """Without them it gives the bundle's golden vectors, as it must on CUDA, where there are none."""
+    bundle = read(BUNDLES / name)
+    assert bundle.golden
+    graph = open_session(bundle.files[ENCODER], kernels=False)
+    pairs = zip(bundle.golden.tokens, bundle.golden.heads, strict=True)
+    batch = collate([bundle.vocab.sentence(tokens, heads) for tokens, heads in pairs])
+    (vectors,) = graph.run(None, encoder_feeds(bundle.card, batch))
+    expected = bundle.golden.outputs["float32"].vectors
+    np.testing.assert_allclose(outputs(bundle.card, vectors, None).vectors, expected, atol=1e-5)

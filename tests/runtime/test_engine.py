@@ -1,6 +1,7 @@
 """The engine: who is answered when, in which batches, and what happens to bad batches and to those who go away."""
 
 import asyncio
+import contextlib
 import itertools
 import threading
 import time
@@ -205,6 +206,14 @@ async def test_a_batch_that_is_too_large_is_answered_in_parts(
     assert run_now(squares(Small(), range(8)), max_items=5) == [i * i for i in range(8)]
     with pytest.raises(OutOfMemory):
         run_now(squares(Small(), [2, 13]))
+
+    def steps() -> Steps[str]:
+        with contextlib.suppress(OutOfMemory):
+            yield Work(Small(), [13])
+        yield None
+        return "it goes on"
+
+    assert run_now(steps()) == "it goes on"
 
 
 async def test_large_requests_leave_a_reserve_to_interactive_ones() -> None:

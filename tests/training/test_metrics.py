@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from heedful.text.arrays import Doubles
-from heedful.training.metrics import accuracy, mse, pearson, spearman
+from heedful.training.metrics import mse, pearson, spearman
 
 
 def sides(seed: int) -> tuple[Doubles, Doubles]:
@@ -36,10 +36,6 @@ def test_correlations_and_error_are_their_definitions(seed: int) -> None:
     assert spearman(answers, gold) == pytest.approx(r(ranks(answers), ranks(gold)))
     errors = [(a - b) ** 2 for a, b in zip(answers, gold, strict=True)]
     assert mse(answers, gold) == pytest.approx(sum(errors) / 30)
-
-
-def test_accuracy_is_the_share_that_is_right() -> None:
-    assert accuracy(np.array([0, 2, 1, 1]), np.array([0.0, 2.0, 2.0, 1.0])) == 0.75
 
 
 def test_a_constant_side_correlates_with_nothing() -> None:
