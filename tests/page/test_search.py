@@ -175,7 +175,7 @@ def test_a_term_is_explained_on_tap(page: Page) -> None:
         expect(term).to_have_count(0)
 
 
-FILES = {
+FILES: dict[str, tuple[str | bytes, str | list[str]]] = {
     "lines.txt": ("\ufeffA dog\r\n\r\nA cat\r\n", ["A dog", "A cat"]),
     "table.csv": ('id,Title,body\n1,"Dogs, and cats",x\n2,Birds,y\n', ["Dogs, and cats", "Birds"]),
     "longest.csv": ("id;note\n1;a long text\n2;another text\n", ["a long text", "another text"]),
