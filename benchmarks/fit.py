@@ -157,7 +157,7 @@ def fitted(
 
     chosen = choose_unlabelled(more, problem, seed=SEED)
     every = [*sample.texts, *chosen]
-    unlabelled = Unlabelled(chosen, sides(every, "minilm")[1], fine_tune)
+    unlabelled = Unlabelled(chosen, teachers.MINILM, sides(every, "minilm")[1], fine_tune)
     fit = LinearFit.of(problem, base, *sides(every), unlabelled)
     assert fit.lesson is not None
     candidates = fit.candidates(assess.splits(problem.targets, sample.texts, seed=SEED), None)
