@@ -101,7 +101,7 @@ async function labelText(signal, question, truncate) {
   const place = byId("answer-label");
   const drawn = none === undefined
     ? judgement({ prediction }, card().multi_label)
-    : [element("h2", { textContent: prediction.label }), ownBars(prediction, none), element("p", { className: "key" }, "The labels share 100 %, even if none fits; “None of these” says how likely that is. ", term("labels of your own"))];
+    : [element("h2", { textContent: prediction.label }), ownBars(prediction, none), element("p", { className: "key" }, "The labels share 100 %, even if none fits: see “None of these”. ", term("labels of your own"))];
   const done = actions(link, answer);
   if (none === undefined) {
     done.prepend(button("Why this answer?", () => {

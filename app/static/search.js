@@ -20,6 +20,7 @@ const SHOWN = 10; // results
 const IDLE = 350; // milliseconds after the last key until matches are explained
 const MATRIX = 150; // texts whose similarities are drawn
 const LINKED = 4000; // characters of texts that a link can hold
+const LONG = 150; // characters from which on a text may have to be scrolled
 const FAR = 0.3; // cosine below which a text has hardly anything to do with the question
 
 const query = byId("query");
@@ -223,6 +224,7 @@ function draw(hits, notes) {
   const items = hits.map(([i, cosine]) => {
     const text = element("button", { type: "button", className: "text", textContent: given.texts[i], dir: "auto" });
     text.title = "Show what is like this text";
+    text.classList.toggle("long", given.texts[i].length > LONG);
     text.addEventListener("click", () => like(given.texts[i]));
     text.addEventListener("focus", () => map.light(i, cluster));
     const swatch = element("i");

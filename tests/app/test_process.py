@@ -219,7 +219,11 @@ def test_a_log_that_nobody_reads_stops_nothing(models: Path) -> None:
     flags = [f"--models={models}", "--processes=2", "--threads=1", f"--port={port}"]
     flags += ["--log-level=debug", "--shutdown-timeout=1"]  # probes have lines then
     command = [sys.executable, "-m", "heedful", "serve", *flags]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT) as popen:
+    with (
+        subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT) as popen,
+        contextlib.ExitStack() as stack,
+    ):
+        stack.callback(popen.kill)  # a service that is stuck would be waited for
         wait_for(lambda: answers(port, popen), "an answer")
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as client:
             for _ in range(1500):  # some 200 kB of lines; a pipe holds 64

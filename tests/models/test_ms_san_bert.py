@@ -103,6 +103,18 @@ def test_the_mean_of_all_pieces_in_the_place_of_cls() -> None:
         torch.testing.assert_close(row[DIM:], hidden[0].mean(0), atol=1e-6, rtol=0)
 
 
+def test_it_is_fine_tuned_together() -> None:
+    both = model().train()
+    run(
+        both, [sentence(np.random.default_rng(4), words) for words in (1, 6, 13)]
+    ).square().sum().backward()
+    for key, parameter in both.named_parameters():
+        assert parameter.grad is not None, key
+        assert parameter.grad.isfinite().all(), key
+        # The bias of a key adds the same to all that a query scores: a softmax does not see it.
+        assert parameter.grad.abs().max() > 0 or key.endswith("self.key.bias"), key
+
+
 def test_frozen_it_neither_learns_nor_drops_out() -> None:
     both = model(frozen=True).train()
     before = copy.deepcopy(both.embedding.state_dict())

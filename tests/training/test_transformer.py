@@ -219,7 +219,7 @@ def test_rows_are_the_sentences_that_serving_makes(tmp_path: Path) -> None:
     examples = Examples.of([Example((text,), 0) for text in texts], rows)
     chosen = np.array([2, 0, 2])
     found, expected = rows.batch(chosen, None), collate([sentence(rows, i) for i in chosen])
-    for name in ("ids", "heads", "lengths", "pieces", "padding"):
+    for name in ("ids", "heads", "lengths", "pieces"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     (((batch,), _),) = examples.batches(8, None)
     assert batch.ids.shape == (2, 5)
