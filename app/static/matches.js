@@ -9,7 +9,7 @@ const CLAUSE = /(?<=[.,;:!?])(\s+)/;
 const SHARE = 0.5; // of the largest fall of the cosine, from which on a word is marked
 const LEAST = 0.01; // falls of the cosine that are none
 const JUDGED = 5; // texts that are compared by entailment
-const CLOSE = 0.5; // cosine of texts that are about the same: others can neither say the same nor the opposite
+const CLOSE = 0.7; // cosine of texts that are about the same: others can neither say the same nor the opposite
 const SURE = 0.7; // probability in both directions
 
 // Of each text its parts, those words or clauses marked without which it would be farther from the question. Each is left out in turn.
