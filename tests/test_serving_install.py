@@ -184,8 +184,8 @@ def test_both_wheels_are_all_that_an_empty_folder_needs(with_bundles: Path, tmp_
     predict = ("predict", messy, "--model", "ms-san-sentiment", "--text-column", "Message")
     head, first, blank, *_ = run(heedful, *predict, "--out", "-", cwd=folder).splitlines()
     assert (head, blank) == ("id,Message,predicted,score", "2,,,")
-    answer, _, score = first.rpartition(",")
-    assert answer == "1,I love it; thanks,positive"
+    labelled, _, score = first.rpartition(",")
+    assert labelled == "1,I love it; thanks,positive"
     assert 0.5 < float(score) <= 1
     for command in ("distill", "tune"):  # which need torch to run
         assert "heedful" in run(heedful, command, "--help", cwd=folder).partition("Example:")[2]
