@@ -19,7 +19,7 @@ from benchmarks import records
 from benchmarks.texts import DATA
 from heedful.cli.options import PARSER
 from heedful.training import tasks
-from heedful.training.config import Paths, RunConfig
+from heedful.training.config import CACHE, Paths, RunConfig
 from heedful.training.model import make_model
 from heedful.training.objectives import dev_score, make_objective
 from heedful.training.prepare import prepare
@@ -62,7 +62,7 @@ def _table(name: str) -> dict[str, Any]:
 def _pass(config: RunConfig, file: Path) -> Callable[[], float]:
     """Classifies every dev pair of the configuration's task."""
     task = tasks.get(config.task)
-    paths = Paths(Path(), DATA, PARSER, Path(".cache/parses"), file)
+    paths = Paths(Path(), DATA, PARSER, CACHE, file)
     objective = make_objective(
         task.kind, config, classes=len(task.labels), pipeline=PARSER, cache=paths.cache
     )

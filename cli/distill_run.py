@@ -9,13 +9,13 @@ import torch
 from rich.console import Console
 
 from heedful.cli import options
-from heedful.cli.user_run import CACHE, UserRun, run_key
+from heedful.cli.user_run import UserRun, run_key
 from heedful.library.load import bundle_folder, load
 from heedful.runtime.bundles.card import Card, DistilledCard
 from heedful.runtime.cores import usable_cores
 from heedful.text.arrays import Floats
 from heedful.training import teacher_vectors, teachers
-from heedful.training.config import Device
+from heedful.training.config import CACHE, Device
 from heedful.training.errors import DataError
 from heedful.training.optimise import require_device
 from heedful.training.taught_vectors import Effort, divided, kept, make_configs, make_task

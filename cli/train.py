@@ -35,6 +35,6 @@ def command(
     known.add(tasks)
     console = Console()
     fields = config.load(file) | ({"device": device} if device else {})
-    paths = Paths(run or Path("runs") / file.stem, data, parser, Path(".cache/parses"), file)
+    paths = Paths(run or Path("runs") / file.stem, data, parser, config.CACHE, file)
     with enough_memory(file):
         train(config.validate(fields, file), paths, resume=resume, console=console)

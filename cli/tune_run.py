@@ -8,14 +8,14 @@ import torch
 from rich.console import Console
 
 from heedful.cli.options import RUNS, pipeline_beside, require_free
-from heedful.cli.user_run import CACHE, UserRun, run_key
+from heedful.cli.user_run import UserRun, run_key
 from heedful.library.load import load
 from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.card import Card, ScoreCard
 from heedful.runtime.cores import usable_cores
 from heedful.text.arrays import Floats
 from heedful.training import similarity, teacher_vectors
-from heedful.training.config import Device
+from heedful.training.config import CACHE, Device
 from heedful.training.errors import ConfigError, DataMissing
 from heedful.training.optimise import require_device
 from heedful.training.restore_bundle import restore_bundle

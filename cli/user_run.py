@@ -12,12 +12,10 @@ from heedful.export.bundle_writer import rewrite
 from heedful.export.run import export_smallest
 from heedful.runtime.bundles.card import Card
 from heedful.text.parse import Parser
-from heedful.training.config import Paths, RunConfig
+from heedful.training.config import CACHE, Paths, RunConfig
 from heedful.training.loop import train
 from heedful.training.optimise import enough_memory
 from heedful.training.tasks.base import Task
-
-CACHE = Path(".cache/parses")
 
 
 def run_key(*parts: str) -> str:

@@ -4,7 +4,6 @@ The sentences are premises of SNLI, MultiNLI and New Protocols; the words come f
 Words are split by a hash: no word replaced in a dev pair is replaced in a train pair.
 """
 
-import json
 import random
 from collections import Counter
 from collections.abc import Iterable
@@ -13,9 +12,9 @@ from pathlib import Path
 import typer
 
 from heedful.cli.options import DATA, Data
-from heedful.files.atomic import write_file
 from heedful.training.data_folder import find, read_each, records, text_of
 from heedful.training.tasks import nli
+from tools import json_lines
 from tools.substitution_places import Sentence, candidates, sentences, substituted
 from tools.substitutions import Substitution, Table, table
 from tools.tasks import mnli
@@ -53,9 +52,7 @@ def write(found: Iterable[Pair], file: Path) -> Path:
         }
         for one in found
     )
-    content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_file(file, lambda part: part.write_text(content, encoding="utf-8"))
+    json_lines.write(rows, file)
     return file
 
 

@@ -4,7 +4,6 @@ It learns from phrases of the Stanford Sentiment Treebank and from sentences tha
 (`tools.tasks.everyday_sentiment`); an answer of which it is not sure is left out.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,17 +12,17 @@ import typer
 from sklearn.linear_model import LogisticRegression
 
 from heedful.cli.options import DATA, Data
-from heedful.files.atomic import write_file
 from heedful.text.arrays import Floats
 from heedful.training import tasks
+from heedful.training.config import CACHE
 from heedful.training.tasks import sst
 from heedful.training.tasks.base import Example
 from heedful.training.teacher_vectors import stored_vectors
 from heedful.training.teachers import MPNET
+from tools import json_lines
 from tools.tasks import everyday_sentiment, sentiment
 from tools.tasks.folds import drawn
 
-CACHE = Path(".cache/parses")
 BROAD = "embed-third"
 """The task whose texts are judged."""
 PHRASES = 8_000
@@ -51,9 +50,7 @@ def command(data: Data = DATA) -> None:
         sure = np.flatnonzero((answers.argmax(axis=1) == label) & (answers[:, label] >= SURE))
         rows += [{"text": texts[i], "label": name} for i in drawn(sure.tolist(), OF_A_CLASS)]
     file = data / everyday_sentiment.JUDGED
-    file.parent.mkdir(parents=True, exist_ok=True)
-    content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    write_file(file, lambda part: part.write_text(content, encoding="utf-8"))
+    json_lines.write(rows, file)
     typer.echo(f"{file}: {len(rows):,} of {len(texts):,} sentences")
 
 

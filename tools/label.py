@@ -1,7 +1,6 @@
 """label: a teacher's vectors of the texts that a task's embedding learns from."""
 
 import random
-from pathlib import Path
 from typing import Annotated
 
 import torch
@@ -9,11 +8,9 @@ import typer
 
 from heedful.cli.options import DATA, Data, Threads
 from heedful.training import tasks, teacher_vectors
-from heedful.training.config import Device
+from heedful.training.config import CACHE, Device
 from heedful.training.optimise import require_device
 from heedful.training.teachers import MINILM
-
-CACHE = Path(".cache/parses")
 
 
 def command(

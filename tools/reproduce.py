@@ -17,7 +17,7 @@ from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
 from heedful.files.atomic import write_json
 from heedful.training import checkpoint, tasks
-from heedful.training.config import Device, Paths, Precision, RunConfig
+from heedful.training.config import CACHE, Device, Paths, Precision, RunConfig
 from heedful.training.errors import ConfigError
 from heedful.training.evaluate import measure
 from heedful.training.loop import train
@@ -99,7 +99,7 @@ def reproduce(
                 config = paper_tables.in_precision(config, precision)
             if device:
                 config = config.model_copy(update={"device": device})
-            paths = Paths(folder / table / name, data, parser, Path(".cache/parses"), row.config)
+            paths = Paths(folder / table / name, data, parser, CACHE, row.config)
             found = paper_tables.measured(results, config) or _run(config, paths, console)
             record.parent.mkdir(parents=True, exist_ok=True)
             write_json(record, {**found, "row": row.name})

@@ -23,6 +23,10 @@ Device = Literal["cpu", "cuda"]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
+CACHE = Path(".cache/parses")
+"""Where parses and teachers' vectors are kept, in the working folder."""
+
+
 @dataclass(frozen=True, slots=True)
 class Paths:
     """Where a run reads and writes."""

@@ -3,6 +3,7 @@
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +62,7 @@ def new_emoji(lexicon: Vocab, counts: Counter[str], source: VectorSource, least:
     """Emoji that occur `least` times, that the vocabulary does not list and whose name has a vector."""
     frequent = [word for word, count in sorted(counts.items()) if count >= least]
     found = [word for word in frequent if word not in lexicon and name_words(word)]
-    return [word for word in found if NamedEmoji(source).has([word])[0]]
+    return list(compress(found, NamedEmoji(source).has(found)))
 
 
 def name_words(token: str) -> list[str]:

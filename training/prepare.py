@@ -74,11 +74,7 @@ def prepare(
     if config.init_from and _keeps_words(config.init_from, config, task):
         lexicon, words = read_words(config.init_from, config)
         if is_bundle(config.init_from) and isinstance(lexicon, Vocab):
-            table = vectors.Table.bundle(config.init_from)
-            emoji = new_emoji(lexicon, train_texts.counts(), table, config.words.min_count)
-            lexicon = Vocab([*lexicon.words[len(SPECIAL) :], *emoji], lexicon.composed)
-            words = torch.zeros(len(lexicon), config.words.dim)
-            words[len(words) - len(emoji) :] = torch.from_numpy(NamedEmoji(table).look_up(emoji))
+            lexicon, words = _with_emoji(lexicon, train_texts.counts(), config)
     elif config.transformer:
         words, lexicon = transformer.load(
             config.transformer, config.device, freeze_pieces="pieces" in config.freeze
@@ -108,6 +104,16 @@ def _keeps_words(earlier: Path, config: RunConfig, task: Task) -> bool:
         or task.kind == "embedding"
         or (is_bundle(earlier) and bundle_labels(earlier) == task.labels)
     )
+
+
+def _with_emoji(lexicon: Vocab, counts: Counter[str], config: RunConfig) -> tuple[Vocab, Tensor]:
+    """A bundle's vocabulary and the frequent emoji that it lacks, and a table with initial vectors of these alone."""
+    assert config.init_from is not None, "its words are those of the bundle"
+    source = vectors.Table.bundle(config.init_from)
+    emoji = new_emoji(lexicon, counts, source, config.words.min_count)
+    words = torch.zeros(len(lexicon), config.words.dim)
+    listed = Vocab([*lexicon.words[len(SPECIAL) :], *emoji], lexicon.composed)
+    return listed, torch.cat([words, torch.from_numpy(NamedEmoji(source).look_up(emoji))])
 
 
 def _word_table(

@@ -52,9 +52,8 @@ class InferenceRequest(Request):
     def bind(self, task: Task, model: str | None) -> Inference:
         """The model that answers, by its name or an alias. Raises Unavailable, UnknownModel, WrongTask."""
         service = self.service_state.service
-        if (
-            model is not None and model not in service.registry.cards
-        ):  # a loaded model's name is no alias
+        # A loaded model's name is no alias.
+        if model is not None and model not in service.registry.cards:
             model = self.service_state.settings.aliases.get(model, model)
         inference = service.bind(task, model, bulk=self.record.bulk)
         self.record.model = inference.model.card.name

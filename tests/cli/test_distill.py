@@ -8,11 +8,11 @@ from numpy.testing import assert_allclose
 
 import heedful
 from heedful.cli import distill, distill_run
-from heedful.cli.user_run import CACHE
 from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.model_registry import check_parser
 from heedful.text.parse import Parser
 from heedful.training import teacher_vectors, teachers
+from heedful.training.config import CACHE
 from heedful.training.errors import ConfigError, DataError
 from heedful.training.taught_vectors import Effort, divided, kept, make_configs, make_task
 from tests.builders import WORDS, random_texts

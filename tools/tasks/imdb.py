@@ -29,8 +29,8 @@ def _read(split: str) -> Reader:
         candidates = (f"imdb/{split}.jsonl", f"aclImdb/{split}")
         path = folder if folder.is_dir() else find(data, candidates, dataset="imdb")
         rows = _rows(path) if path.is_dir() else json_lines(path)
-        plain = ((NAMES.get(label, label), text.replace("<br />", " ")) for label, text in rows)
-        return examples(path, plain, LABELS)
+        plain = ((label, text.replace("<br />", " ")) for label, text in rows)
+        return examples(path, plain, LABELS, NAMES)
 
     return read
 

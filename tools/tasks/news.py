@@ -40,9 +40,7 @@ def read(data: Path) -> list[Example]:
     path = find(data, candidates, dataset="news")
     layout = _tabs if "newsCorpora" in path.name else _commas
     rows = json_lines(path) if ".jsonl" in path.name else layout(path)
-    return examples(
-        path, ((NAMES.get(label, label), text) for label, text in rows), tuple(NAMES.values())
-    )
+    return examples(path, rows, tuple(NAMES.values()), NAMES)
 
 
 TASKS = (ten_parts("news", tuple(NAMES.values()), UNSTATED, NOTE, read),)
