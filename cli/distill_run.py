@@ -18,7 +18,7 @@ from heedful.training import teacher_vectors, teachers
 from heedful.training.config import CACHE, Device
 from heedful.training.errors import DataError
 from heedful.training.optimise import require_device
-from heedful.training.taught_vectors import Effort, divided, kept, make_configs, make_task
+from heedful.training.taught_vectors import Effort, crossed, divided, kept, make_configs, make_task
 
 TIMED = 512
 """Held-out texts, at most, that the speeds are measured on."""
@@ -54,24 +54,25 @@ def distill(
     require_device(device)
     torch.set_num_threads(threads or usable_cores())
     rows = list(texts)
-    if teacher.endswith(teacher_vectors.FILE):
+    is_file = teacher.endswith(teacher_vectors.FILE)
+    if is_file:
         rows = _keep(teacher, rows)
     learned, held = divided([text for text in rows if text.strip()], seed)
+    mixed = [] if is_file else crossed(learned, effort, seed)  # a file has no vectors of new texts
 
     def progress(left: int) -> None:
         console.print(f"labelling: {left:,} texts are left")
 
-    every = [*held, *learned]
+    every = [*held, *learned, *mixed]
     vectors = teacher_vectors.stored_vectors(teacher, every, CACHE, device, progress)
     theirs = vectors[: len(held)].astype(np.float32)
-    task = make_task(out.name, learned, held, theirs, seed)
-    is_file = teacher.endswith(teacher_vectors.FILE)
+    task = make_task(out.name, learned, mixed, held, theirs, seed)
     configs = make_configs(
         task.name,
         teacher,
         words=str(bundle_folder(WORDS)) if is_file else teacher,
         size=vectors.shape[1],
-        texts=len(learned),
+        texts=len(learned) + len(mixed),
         effort=effort,
         seed=seed,
         device=device,

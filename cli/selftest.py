@@ -14,6 +14,7 @@ import typer
 
 from heedful.cli.errors import CommandError
 from heedful.cli.options import URL, BundleParser, Url, parser_for
+from heedful.library.load import bundle_folder
 from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.self_test import SelfTest
 from heedful.runtime.service import Options, running
@@ -24,20 +25,21 @@ TIMEOUT = 60
 
 def command(
     bundles: Annotated[
-        list[Path] | None, typer.Argument(help="Bundle folders; without any, ask the service.")
+        list[str] | None,
+        typer.Argument(help="Bundles' names or folders; without any, ask the service."),
     ] = None,
     url: Url = URL,
     parser: BundleParser = None,
 ) -> None:
     """Encode the golden sentences again, and name those whose vectors moved since the bundle was exported.
 
-    Example: heedful selftest bundles/ms-san-embed
+    Example: heedful selftest ms-san-embed bundles/mine
     """
     if not bundles:
         typer.echo(ask(url))
         return
     beside: dict[str | None, list[Path]] = {}
-    for folder in bundles:
+    for folder in map(bundle_folder, bundles):
         needed = parser or read_card(folder).needs_parser
         pipeline = parser_for(folder, parser) if needed else None
         beside.setdefault(pipeline, []).append(folder)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from heedful.text.parse import ParseJob, Parser
-from tests.deploy.test_docker import COPIED, LOCKED, OWN
+from tests.deploy.test_docker import COPIED, LOCKED, OWN, SLIM
 from tests.process import PATIENCE, ROOT, Process
 
 pytestmark = pytest.mark.slow
@@ -68,8 +68,9 @@ def wheel(locked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(locked: Path, wheel: Path) -> Path:
-    """The interpreter of an environment with the wheel."""
+    """The interpreter of an environment with the wheel, without the parts that the CPU's image lacks."""
     pip(locked, "install", "--no-index", "--no-deps", wheel)
+    run("sh", "-c", SLIM.replace("/opt/heedful", str(locked.parent.parent)))
     return locked
 
 

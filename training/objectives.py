@@ -124,20 +124,19 @@ class Distillation:
 
     def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
         vectors, targets = model.encode(sides[0]).float(), targets.float()
-        wanted = cosines(targets)
-        likely = (wanted / self.weights.temperature).softmax(-1)
         losses = []
         for size in (*self.weights.dimensions, targets.shape[1]):
             part = vectors[:, :size]
             regression = 1 - functional.cosine_similarity(part, targets[:, :size])
-            found = cosines(part)
-            ranking = functional.kl_div(
-                (found / self.weights.temperature).log_softmax(-1), likely, reduction="batchmean"
-            )
-            losses.append(
-                self.weights.regression * regression.mean() + self.weights.ranking * ranking
-            )
+            losses.append(self.weights.regression * regression.mean())
+            if self.weights.ranking:
+                losses[-1] = losses[-1] + self.weights.ranking * self._ranking(part, targets)
         return torch.stack(losses).mean()
+
+    def _ranking(self, vectors: Tensor, targets: Tensor) -> Tensor:
+        """The Kullback-Leibler divergence of how near a batch's texts are to each other, from the targets', ()."""
+        found, wanted = (cosines(one) / self.weights.temperature for one in (vectors, targets))
+        return functional.kl_div(found.log_softmax(-1), wanted.softmax(-1), reduction="batchmean")
 
     def answer(self, model: TrainingModel, sides: list[Batch]) -> Tensor:
         first, second = map(model.encode, sides)

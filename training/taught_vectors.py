@@ -1,5 +1,6 @@
 """A user's texts and a teacher of vectors -> the task and the configurations that `heedful distill` trains."""
 
+import random
 from collections.abc import Sequence
 from typing import Literal
 
@@ -18,12 +19,18 @@ from heedful.training.errors import DataError
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
 Effort = Literal["quick", "normal", "high"]
-READS: dict[Effort, int] = {"quick": 300_000, "normal": 1_500_000, "high": 6_000_000}
+READS: dict[Effort, int] = {"quick": 300_000, "normal": 1_400_000, "high": 6_000_000}
 """How many texts training reads, one as often as there are epochs: a core reads about 1,000 a second."""
+CROSSED: dict[Effort, int] = {"quick": 0, "normal": 1, "high": 1}
+"""For each text so many that are put together from the halves of two, and FEWEST_CROSSED at least."""
+FEWEST_CROSSED = 20_000
+CROSSED_WORDS = range(6, 41)
+"""How many words a text has that is put together with another."""
 EPOCHS = 30
 """At most."""
 RANKED = 0.3
-"""Share of the epochs in which a tenth of the loss ranks texts that lie near each other; quick has none."""
+"""Share of the epochs in the last phase: a tenth of its loss ranks texts that lie near each other, leading parts of the
+vectors are trained as vectors too, and words are rounded as they are served. quick has one phase, which ranks none."""
 HELD, SHARE = 1_000, 0.1
 """Texts that are held out: this share, so many at most."""
 LEAST = 200
@@ -46,10 +53,36 @@ def divided(texts: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
     return [distinct[i] for i in order[held:]], [distinct[i] for i in order[:held]]
 
 
+def crossed(texts: Sequence[str], effort: Effort, seed: int) -> list[str]:
+    """New texts, each of the beginning of one text and the end of another.
+
+    They show words beside other words than the texts do. With as many of them as there are texts, a student comes
+    nearer to its teacher than when it reads the texts twice as often (docs/notes/embedding.md).
+    """
+    words = [one for one in map(str.split, texts) if len(one) in CROSSED_WORDS]
+    if not words or not CROSSED[effort]:
+        return []
+    rng = random.Random(seed)
+
+    def cross() -> str:
+        first, second = rng.choice(words), rng.choice(words)
+        start, end = rng.randint(2, len(first) - 2), rng.randint(2, len(second) - 2)
+        return " ".join([*first[:start], *second[end:]])
+
+    count = max(FEWEST_CROSSED, CROSSED[effort] * len(texts))
+    known = set(texts)
+    return [one for one in dict.fromkeys(cross() for _ in range(count)) if one not in known]
+
+
 def make_task(
-    name: str, learned: Sequence[str], held: Sequence[str], vectors: Floats, seed: int
+    name: str,
+    learned: Sequence[str],
+    mixed: Sequence[str],
+    held: Sequence[str],
+    vectors: Floats,
+    seed: int,
 ) -> Task:
-    """`vectors` (M, D) are the teacher's of the held-out texts, of length 1.
+    """`mixed` are the texts of `crossed`, `vectors` (M, D) the teacher's of the held-out texts, of length 1.
 
     Dev pairs each of these with its nearest and with a random other one; the teacher's cosine is the gold score.
     """
@@ -65,9 +98,15 @@ def make_task(
     dev = Source(
         "held-out texts", UNSTATED, "each with its nearest and a random one", lambda _: pairs
     )
-    texts = [Example((text,), UNLABELLED) for text in learned]
-    train = Source(name, UNSTATED, "distinct texts, without those held out", lambda _: texts)
-    return Task(name, "embedding", (), (train,), dev, dev)
+
+    def source(title: str, note: str, texts: Sequence[str]) -> Source:
+        examples = [Example((text,), UNLABELLED) for text in texts]
+        return Source(title, UNSTATED, note, lambda _: examples)
+
+    train = [source(name, "distinct texts, without those held out", learned)]
+    if mixed:
+        train.append(source(f"{name}, crossed", "each of the halves of two texts", mixed))
+    return Task(name, "embedding", (), tuple(train), dev, dev)
 
 
 def make_configs(
@@ -83,15 +122,17 @@ def make_configs(
 ) -> list[RunConfig]:
     """One for each phase, of which the second begins with the first's weights, once its `init_from` is set.
 
-    `words` names the initial word vectors, `size` the values of a teacher's vector. The settings are those that did
-    best for `ms-san-embed` (docs/notes/embedding.md).
+    `words` names the initial word vectors, `size` the values of a teacher's vector, `texts` how many are read in an
+    epoch. The settings are those that did best for `ms-san-embed` (docs/notes/embedding.md).
     """
     epochs = min(EPOCHS, max(1, round(READS[effort] / texts)))
     ranked = 0 if effort == "quick" else round(RANKED * epochs)
     parts = tuple(part for part in PARTS if part < size)
     batch = BATCH[texts >= MANY]
 
-    def phase(epochs: int, rate: float, word_rate: float, ranking: float) -> RunConfig:
+    def phase(
+        epochs: int, rate: float, word_rate: float, *, last: bool, ranking: float = 0.0
+    ) -> RunConfig:
         return RunConfig(
             task=task,
             encoder=EncoderConfig(
@@ -103,7 +144,7 @@ def make_configs(
                 init_rms=3.0,
                 limit=65_536,
                 subword_rows=14_336,
-                four_bits=True,
+                four_bits=last,
             ),
             optimiser=OptimiserConfig(
                 batch=batch, rate=rate, word_lr=word_rate, ema_decay=0.998, precision="bfloat16"
@@ -112,7 +153,7 @@ def make_configs(
                 teachers=(teacher,),
                 size=size,
                 ranking=ranking,
-                dimensions=parts,
+                dimensions=parts if last else (),
                 hard_batch_size=batch if ranking else 0,
             ),
             epochs=epochs,
@@ -122,8 +163,8 @@ def make_configs(
             device=device,
         )
 
-    phases = [phase(epochs - ranked, 1.5e-3, 2e-3, 0.0)]
-    return phases + ([phase(ranked, 7e-4, 1e-3, 0.1)] if ranked else [])
+    first = phase(epochs - ranked, 1.5e-3, 2e-3, last=not ranked)
+    return [first, phase(ranked, 7e-4, 1e-3, last=True, ranking=0.1)] if ranked else [first]
 
 
 def kept(ours: Floats, theirs: Floats) -> tuple[float, float]:

@@ -14,7 +14,14 @@ from heedful.text.parse import Parser
 from heedful.training import teacher_vectors, teachers
 from heedful.training.config import CACHE
 from heedful.training.errors import ConfigError, DataError
-from heedful.training.taught_vectors import Effort, divided, kept, make_configs, make_task
+from heedful.training.taught_vectors import (
+    Effort,
+    crossed,
+    divided,
+    kept,
+    make_configs,
+    make_task,
+)
 from tests.builders import WORDS, random_texts
 from tests.shipped import BUNDLES
 from tests.transformer import tiny_encoder
@@ -92,7 +99,8 @@ def test_dev_pairs_each_held_out_text_with_its_nearest_and_another() -> None:
     vectors = rng.standard_normal((6, 4)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     held = list("abcdef")
-    task = make_task("mine", ["x"], held, vectors, seed=1)
+    task = make_task("mine", ["x"], ["y"], held, vectors, seed=1)
+    assert [one.texts for part in task.train for one in part.read(Path())] == [("x",), ("y",)]
     pairs = task.dev.read(Path())
     for number, pair in enumerate(pairs):
         first, second = (held.index(text) for text in pair.texts)
@@ -122,7 +130,7 @@ def test_kept_neighbours_are_those_that_both_have() -> None:
     ("effort", "texts", "epochs"),
     [
         ("quick", 100_000, [3]),
-        ("normal", 100_000, [11, 4]),
+        ("normal", 200_000, [5, 2]),
         ("high", 100_000, [21, 9]),
         ("normal", 10_000_000, [1]),
     ],
@@ -140,3 +148,28 @@ def test_effort_is_how_often_texts_are_read(effort: Effort, texts: int, epochs: 
     assert [one.epochs for one in configs] == epochs
     assert {one.distillation.size for one in configs} == {768}
     assert [one.distillation.ranking > 0 for one in configs] == [False, True][: len(epochs)]
+    last = [False, True][-len(epochs) :]  # trained as it is served
+    assert [one.words.four_bits for one in configs] == last
+    assert [one.distillation.dimensions for one in configs] == [
+        (64, 128, 256, 512) * one for one in last
+    ]
+
+
+def test_crossed_texts_begin_as_one_text_and_end_as_another() -> None:
+    texts = [
+        " ".join(f"{letter}{i}" for i in range(6 + row)) for row, letter in enumerate("abcdef")
+    ]
+    texts += ["too short", "long " * 41]
+    found = crossed(texts, "normal", seed=1)
+    assert found == crossed(texts, "normal", seed=1) != crossed(texts, "normal", seed=2)
+    assert len(set(found)) == len(found) > 100
+    assert not set(found) & set(texts)
+    for text in found:
+        words = text.split()
+        [start] = (one for one in texts if one.split()[:2] == words[:2])
+        [end] = (one for one in texts if one.split()[-2:] == words[-2:])
+        assert any(
+            words == [*start.split()[:cut], *end.split()[cut - len(words) :]]
+            for cut in range(2, len(words) - 1)
+        )
+    assert crossed(texts, "quick", seed=1) == crossed(["日本語のテキスト"], "normal", seed=1) == []

@@ -130,7 +130,7 @@ def test_outside_a_checkout_the_parser_is_the_one_beside_the_bundle(
 ) -> None:
     monkeypatch.chdir(sst)
     bundle = shutil.copytree(models, sst / "models") / "tiny-sst2"
-    selftest.command([bundle])
+    selftest.command([str(bundle)])
     evaluate.command(str(bundle), "sst2", data=sst)
     said = capsys.readouterr().out
     assert "tiny-sst2: no golden vectors" in said

@@ -188,11 +188,16 @@ def test_logits_of_several_labels_that_move_alike_are_caught(
         selftest.run([several], str(pipeline.folder))
 
 
-def test_the_command_says_how_far_they_are(
-    bundle: Path, pipeline: BuiltParser, capsys: pytest.CaptureFixture[str]
+def test_the_command_takes_names_and_folders_and_says_how_far_they_are(
+    bundle: Path,
+    pipeline: BuiltParser,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    selftest.command([bundle], parser=str(pipeline.folder))
-    assert capsys.readouterr().out.startswith(f"{NAME}: at most ")
+    monkeypatch.setenv("HEEDFUL_MODELS", str(bundle.parent))
+    for name in (NAME, str(bundle)):
+        selftest.command([name], parser=str(pipeline.folder))
+        assert capsys.readouterr().out.startswith(f"{NAME}: at most ")
 
 
 def test_a_folder_named_twice_is_tested_once_and_two_of_one_name_are_refused(

@@ -35,6 +35,8 @@ LOCKED, OWN, GPU = (
     shlex.split(run.rpartition("pip ")[2]) for run in rest("RUN") if "pip install" in run
 )
 """Arguments of the builds' three pips; tests/test_serving_install.py installs with the first two."""
+[SLIM] = (run for run in rest("RUN") if "strip" in run)
+"""The command that makes the CPU's environment smaller, which that test runs too."""
 
 
 @pytest.fixture(scope="module")
