@@ -31,7 +31,8 @@ def command(
     effort: Annotated[
         Effort,
         typer.Option(
-            help="How often texts are read: of 100,000 each 3, 15 or 30 times, which takes a core 10 to 60 minutes."
+            help="How often texts are read: of 100,000 each 3, 7 or 30 times; but for quick, as many new ones are put "
+            "together from them. A core takes a quarter of an hour, 40 minutes, 2 hours."
         ),
     ] = "normal",
     runs: options.Runs = options.RUNS,

@@ -18,7 +18,7 @@ from heedful.training import teacher_vectors, teachers
 from heedful.training.config import CACHE, Device
 from heedful.training.errors import DataError
 from heedful.training.optimise import require_device
-from heedful.training.taught_vectors import Effort, crossed, divided, kept, make_configs, make_task
+from heedful.training.taught_vectors import Effort, divided, kept, make_configs, make_task, mixed
 
 TIMED = 512
 """Held-out texts, at most, that the speeds are measured on."""
@@ -58,21 +58,21 @@ def distill(
     if is_file:
         rows = _keep(teacher, rows)
     learned, held = divided([text for text in rows if text.strip()], seed)
-    mixed = [] if is_file else crossed(learned, effort, seed)  # a file has no vectors of new texts
+    new = [] if is_file else mixed(learned, effort, seed)  # a file has no vectors of new texts
 
     def progress(left: int) -> None:
         console.print(f"labelling: {left:,} texts are left")
 
-    every = [*held, *learned, *mixed]
+    every = [*held, *learned, *new]
     vectors = teacher_vectors.stored_vectors(teacher, every, CACHE, device, progress)
     theirs = vectors[: len(held)].astype(np.float32)
-    task = make_task(out.name, learned, mixed, held, theirs, seed)
+    task = make_task(out.name, learned, new, held, theirs, seed)
     configs = make_configs(
         task.name,
         teacher,
         words=str(bundle_folder(WORDS)) if is_file else teacher,
         size=vectors.shape[1],
-        texts=len(learned) + len(mixed),
+        texts=len(learned) + len(new),
         effort=effort,
         seed=seed,
         device=device,

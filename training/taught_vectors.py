@@ -1,6 +1,7 @@
 """A user's texts and a teacher of vectors -> the task and the configurations that `heedful distill` trains."""
 
 import random
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -21,11 +22,13 @@ from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 Effort = Literal["quick", "normal", "high"]
 READS: dict[Effort, int] = {"quick": 300_000, "normal": 1_400_000, "high": 6_000_000}
 """How many texts training reads, one as often as there are epochs: a core reads about 1,000 a second."""
-CROSSED: dict[Effort, int] = {"quick": 0, "normal": 1, "high": 1}
-"""For each text so many that are put together from the halves of two, and FEWEST_CROSSED at least."""
-FEWEST_CROSSED = 20_000
-CROSSED_WORDS = range(6, 41)
-"""How many words a text has that is put together with another."""
+MIXED, FEWEST_MIXED = 1, 20_000
+"""For each text so many new ones, and so many at least; quick has none."""
+LISTED = 0.4
+"""Share of the new texts that list random words; the others have the halves of two texts."""
+CROSSED_WORDS, LISTED_WORDS = range(6, 41), (1, 5)
+"""How many words a text has of which half is taken, and how many are listed."""
+WORD = re.compile(r"[^\W\d_]+")
 EPOCHS = 30
 """At most."""
 RANKED = 0.3
@@ -53,36 +56,39 @@ def divided(texts: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
     return [distinct[i] for i in order[held:]], [distinct[i] for i in order[:held]]
 
 
-def crossed(texts: Sequence[str], effort: Effort, seed: int) -> list[str]:
-    """New texts, each of the beginning of one text and the end of another.
+def mixed(texts: Sequence[str], effort: Effort, seed: int) -> list[str]:
+    """New texts: the beginning of one text and the end of another, or a few random words of all texts.
 
-    They show words beside other words than the texts do. With as many of them as there are texts, a student comes
-    nearer to its teacher than when it reads the texts twice as often (docs/notes/embedding.md).
+    They show words beside other words, and rare words as often as frequent ones. A student that reads the texts half
+    as often and these as well comes nearer to its teacher (docs/notes/embedding.md).
     """
-    words = [one for one in map(str.split, texts) if len(one) in CROSSED_WORDS]
-    if not words or not CROSSED[effort]:
+    parts = [one for one in map(str.split, texts) if len(one) in CROSSED_WORDS]
+    words = list(dict.fromkeys(word for text in texts for word in WORD.findall(text)))
+    if effort == "quick" or not parts or len(words) < max(LISTED_WORDS):
         return []
     rng = random.Random(seed)
 
-    def cross() -> str:
-        first, second = rng.choice(words), rng.choice(words)
+    def new() -> str:
+        if rng.random() < LISTED:
+            return " ".join(rng.sample(words, rng.randint(*LISTED_WORDS)))
+        first, second = rng.choice(parts), rng.choice(parts)
         start, end = rng.randint(2, len(first) - 2), rng.randint(2, len(second) - 2)
         return " ".join([*first[:start], *second[end:]])
 
-    count = max(FEWEST_CROSSED, CROSSED[effort] * len(texts))
     known = set(texts)
-    return [one for one in dict.fromkeys(cross() for _ in range(count)) if one not in known]
+    count = max(FEWEST_MIXED, MIXED * len(texts))
+    return [one for one in dict.fromkeys(new() for _ in range(count)) if one not in known]
 
 
 def make_task(
     name: str,
     learned: Sequence[str],
-    mixed: Sequence[str],
+    new: Sequence[str],
     held: Sequence[str],
     vectors: Floats,
     seed: int,
 ) -> Task:
-    """`mixed` are the texts of `crossed`, `vectors` (M, D) the teacher's of the held-out texts, of length 1.
+    """`new` are the texts of `mixed`, `vectors` (M, D) the teacher's of the held-out texts, of length 1.
 
     Dev pairs each of these with its nearest and with a random other one; the teacher's cosine is the gold score.
     """
@@ -104,8 +110,8 @@ def make_task(
         return Source(title, UNSTATED, note, lambda _: examples)
 
     train = [source(name, "distinct texts, without those held out", learned)]
-    if mixed:
-        train.append(source(f"{name}, crossed", "each of the halves of two texts", mixed))
+    if new:
+        train.append(source(f"{name}, mixed", "halves of two of them, or random words", new))
     return Task(name, "embedding", (), tuple(train), dev, dev)
 
 

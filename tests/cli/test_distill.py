@@ -16,11 +16,11 @@ from heedful.training.config import CACHE
 from heedful.training.errors import ConfigError, DataError
 from heedful.training.taught_vectors import (
     Effort,
-    crossed,
     divided,
     kept,
     make_configs,
     make_task,
+    mixed,
 )
 from tests.builders import WORDS, random_texts
 from tests.shipped import BUNDLES
@@ -155,21 +155,20 @@ def test_effort_is_how_often_texts_are_read(effort: Effort, texts: int, epochs: 
     ]
 
 
-def test_crossed_texts_begin_as_one_text_and_end_as_another() -> None:
-    texts = [
-        " ".join(f"{letter}{i}" for i in range(6 + row)) for row, letter in enumerate("abcdef")
-    ]
-    texts += ["too short", "long " * 41]
-    found = crossed(texts, "normal", seed=1)
-    assert found == crossed(texts, "normal", seed=1) != crossed(texts, "normal", seed=2)
-    assert len(set(found)) == len(found) > 100
+def test_mixed_texts_are_two_halves_or_a_few_words() -> None:
+    texts = [" ".join(f"{row}-{i}" for i in range(6 + row)) for row in range(6)]
+    texts += ["one two three four five six"[: 4 * row] for row in range(1, 7)] + ["7 " * 41]
+    found = mixed(texts, "normal", seed=1)
+    assert found == mixed(texts, "normal", seed=1) != mixed(texts, "normal", seed=2)
+    assert len(set(found)) == len(found) > 300
     assert not set(found) & set(texts)
-    for text in found:
-        words = text.split()
-        [start] = (one for one in texts if one.split()[:2] == words[:2])
-        [end] = (one for one in texts if one.split()[-2:] == words[-2:])
-        assert any(
-            words == [*start.split()[:cut], *end.split()[cut - len(words) :]]
-            for cut in range(2, len(words) - 1)
-        )
-    assert crossed(texts, "quick", seed=1) == crossed(["日本語のテキスト"], "normal", seed=1) == []
+    listed = {text for text in found if text.replace(" ", "").isalpha()}
+    assert {len(text.split()) for text in listed} >= {1, 2, 3, 4, 5}
+    halves = [text for text in found if "-" in text and text[0].isdigit() and text[-1].isdigit()]
+    assert len(halves) > 100
+    for words in map(str.split, halves):
+        [start] = (one.split() for one in texts if one.split()[:2] == words[:2])
+        [end] = (one.split() for one in texts if one.split()[-2:] == words[-2:])
+        cuts = range(2, len(words) - 1)
+        assert any(words == [*start[:cut], *end[cut - len(words) :]] for cut in cuts)
+    assert mixed(texts, "quick", seed=1) == mixed(["日本語のテキスト"], "normal", seed=1) == []
