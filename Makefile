@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export HEEDFUL_DATA ?= ../shared/data
 endif
 
-.PHONY: serve dev test check openapi vendor clients mteb soak bench chaos gpu-check sdist wheels locks sbom site ms-san-minilm-nli lint types imports test-tools clean
+.PHONY: serve dev test check openapi vendor clients mteb soak bench chaos gpu-check sdist wheels pure-wheel locks sbom site ms-san-minilm-nli lint types imports test-tools clean
 
 serve: .serve-venv/installed  ## serve the shipped bundles on HEEDFUL_PORT (8000)
 	.serve-venv/bin/heedful serve
@@ -56,6 +56,9 @@ wheels: .release-venv/installed  ## dist/: `heedful` (manylinux), and `heedful-b
 	PATH=$(CURDIR)/.release-venv/bin:$$PATH .release-venv/bin/auditwheel repair --wheel-dir dist dist/linux/heedful-*.whl
 	rm -r dist/linux
 	.release-venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./packaging/heedful-bundles
+
+pure-wheel: .release-venv/installed  ## dist/any/: `heedful` without the operators in C, for arm64 and where no other wheel fits
+	HEEDFUL_KERNELS=0 .release-venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/any .
 
 LOCK = .release-venv/bin/uv pip compile --quiet --generate-hashes --no-annotate --no-header --constraint constraints.txt
 locks: .release-venv/installed  ## packaging/locked/: what the service and its image install, with hashes, after a change of pyproject.toml or constraints.txt
