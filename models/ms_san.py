@@ -219,8 +219,7 @@ class MSSAN(Encoder):
         max_tokens: int = 256,
     ) -> None:
         super().__init__()
-        self.head_words = WORDS if first_words else 0
-        self.head_features = self.head_words * first_words
+        self.head_features = WORDS * first_words
         self.dim = (3 if skip else 2) * dim + self.head_features
         # Without the dependency prior nothing is parsed; without any distance there is no alpha.
         reads = {"heads": dependency, "alpha": word or dependency, "cls": cls}
@@ -309,10 +308,7 @@ class MSSAN(Encoder):
         parts = [attended, other]
         if self.words is not None:
             parts.append(self.words(x, mask))
-        read = torch.cat([x, u], dim=-1) if self.first_states else x
-        return self.append_head_features(torch.cat(parts, dim=-1), read, mask)
-
-    def append_head_features(self, vector: Tensor, x: Tensor, mask: Tensor) -> Tensor:
-        if self.first_words is None:
-            return vector
-        return torch.cat([vector, self.first_words(x, mask)], dim=-1)
+        if self.first_words is not None:
+            read = torch.cat([x, u], dim=-1) if self.first_states else x
+            parts.append(self.first_words(read, mask))
+        return torch.cat(parts, dim=-1)

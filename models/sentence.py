@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from heedful.models.composed_words import ComposedWords
 from heedful.models.four_bit_embedding import FourBitEmbedding
-from heedful.models.masks import token_mask
 from heedful.models.pieces import PieceEmbedding
 
 
@@ -41,10 +40,6 @@ class Encoder(nn.Module):
     """Size of what `forward` gives: the sentence vector, then `head_features`."""
     head_features: int = 0
     """Extra features for the head; not part of the embedding."""
-    head_words: int = 0
-    """First words of a text that these are made of."""
-    append_head_features: Callable[[Tensor, Tensor, Tensor], Tensor]
-    """Of an encoder with head features: sentence vectors, words (B, L, D), a mask (B, L) -> (B, dim) of `forward`."""
     inputs: tuple[str, ...] = ()
     """Inputs beyond tokens and lengths: `heads` (B, L), `alpha` () and `cls` (B, D), a transformer's [CLS]."""
     explain: Callable[..., Explanation]
@@ -92,24 +87,6 @@ class SentenceEncoder(nn.Module):
         """
         words, structure = self._read(ids, heads, alpha, pieces, features)
         return self._project(self.encoder(words, lengths, **structure))
-
-    def encode_base(
-        self, ids: Tensor, lengths: Tensor, *structure: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Sentence vectors (B, dim - head_features) and words (B, L, D), before head features are appended.
-
-        Takes the arguments of `forward`.
-        """
-        words, read = self._read(ids, *structure)
-        vectors = self.encoder(words, lengths, **read)
-        return vectors[:, : vectors.shape[1] - self.encoder.head_features], words
-
-    def append_head_features(self, vectors: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
-        """What `forward` gives, from what `encode_base` gave; only the first `head_words` words count."""
-        if self.encoder.head_features:
-            mask = token_mask(lengths, words.shape[1])
-            vectors = self.encoder.append_head_features(vectors, words, mask)
-        return self._project(vectors)
 
     def explain(
         self,

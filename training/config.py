@@ -220,7 +220,7 @@ class RunConfig(Section):
     """Parts that are not trained: `words` (their vectors), `pieces` (a transformer's table of pieces, half of MiniLM's
     weights), `transformer` (all of it), and `encoder`, which keeps the weights of `init_from`: then the head is
     trained, and where this encoder adds weights to that of `init_from`, they alone are, in the head too. With `encoder`
-    and `transformer` each text is encoded once, without dropout, and the cache keeps it."""
+    and `transformer` texts are encoded without dropout."""
     alpha: float = 1.0
     """MS-SAN's alpha: how much distance counts."""
     max_tokens: int = Field(default=256, gt=0, le=2**15 - 1)

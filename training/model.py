@@ -1,8 +1,7 @@
 """The model of a configuration: word vectors, encoder and head."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -14,7 +13,6 @@ from heedful.models.pieces import PieceEmbedding
 from heedful.models.registry import build, head_of
 from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.text import composition
-from heedful.text.arrays import Floats
 from heedful.text.batch import Batch
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
 from heedful.training import transformer
@@ -23,14 +21,6 @@ from heedful.training.errors import ConfigError
 
 LENGTH_BUCKETS = 4
 """Split batches of mixed lengths into so many parts of similar lengths, to limit padding."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncodedBatch(Batch):
-    """A batch with what `SentenceEncoder.encode_base` gives for it."""
-
-    vectors: Floats  # (B, D)
-    words: Floats  # (B, L, E), the first of each text
 
 
 ParameterGroups = tuple[list[dict[str, Any]], list[nn.Parameter]]
@@ -65,12 +55,21 @@ class TrainingModel(Trainable):
 
     alpha: Tensor
 
-    def __init__(self, sentence: SentenceEncoder, head: nn.Module, alpha: float) -> None:
+    def __init__(
+        self, sentence: SentenceEncoder, head: nn.Module, alpha: float, *, frozen: bool = False
+    ) -> None:
+        """A `frozen` sentence encoder has no dropout in training either."""
         super().__init__()
         self.sentence, self.head = sentence, head
         self.mixed = any(isinstance(one, nn.BatchNorm1d) for one in head.modules())
         self.register_buffer("alpha", torch.tensor(alpha), persistent=False)
         self.known = _not_trained(sentence.embedding)
+        self.frozen = frozen
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        self.sentence.train(mode and not self.frozen)
+        return self
 
     def trained_state_dict(self) -> dict[str, Tensor]:
         """The state dict without the weights of a transformer that training left as its package has them."""
@@ -112,12 +111,6 @@ class TrainingModel(Trainable):
 
     def encode(self, side: Batch) -> Tensor:
         """A batch of B sentences -> (B, D)."""
-        if isinstance(side, EncodedBatch):
-            device = self.alpha.device
-            arrays = (side.vectors, side.words, side.lengths)
-            return self.sentence.append_head_features(
-                *(torch.from_numpy(one).to(device) for one in arrays)
-            )
         if not self.mixed or not self.training:
             return self._encode(side)
         order = np.argsort(side.lengths, kind="stable")
@@ -125,18 +118,7 @@ class TrainingModel(Trainable):
         vectors = torch.cat([self._encode(side.rows(part)) for part in parts])
         return vectors[torch.from_numpy(np.argsort(order)).to(vectors.device)]
 
-    def encode_base(self, side: Batch) -> tuple[Tensor, Tensor]:
-        """As `SentenceEncoder.encode_base`, of a batch of B sentences."""
-        return self.sentence.encode_base(*self._inputs(side))
-
     def _encode(self, side: Batch) -> Tensor:
-        vectors: Tensor = self.sentence(*self._inputs(side))
-        return vectors
-
-    def _inputs(
-        self, side: Batch
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
-        """The arguments of the sentence encoder."""
         device = self.alpha.device
         ids, lengths, heads = (
             torch.from_numpy(one).to(device) for one in (side.ids, side.lengths, side.heads)
@@ -145,7 +127,8 @@ class TrainingModel(Trainable):
             None if one is None else torch.from_numpy(one).to(device)
             for one in (side.pieces, side.features)
         )
-        return ids, lengths, heads, self.alpha, pieces, features
+        vectors: Tensor = self.sentence(ids, lengths, heads, self.alpha, pieces, features)
+        return vectors
 
 
 def _not_trained(embedding: nn.Module) -> set[str]:
@@ -179,7 +162,9 @@ def make_model(
         sentence = SentenceEncoder(embedding, encoder, projection)
     except ValueError as error:
         raise ConfigError(f"encoder.name: {config.encoder.name}: {error}") from error
-    return TrainingModel(sentence, make_head(config, kind, classes, encoder.dim), config.alpha)
+    head = make_head(config, kind, classes, encoder.dim)
+    frozen = {"encoder", "transformer"} <= set(config.freeze)
+    return TrainingModel(sentence, head, config.alpha, frozen=frozen)
 
 
 def make_head(config: RunConfig, kind: Kind, classes: int, dim: int) -> nn.Module:

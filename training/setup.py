@@ -11,7 +11,6 @@ from heedful.text.pieces import Lexicon
 from heedful.training import checkpoint, composed, cross_encoder
 from heedful.training.config import CROSS_ENCODER, Paths, RunConfig
 from heedful.training.data import Batches, labels, subsample
-from heedful.training.encoded import encoded
 from heedful.training.errors import ConfigError
 from heedful.training.model import Trainable, make_model
 from heedful.training.objectives import Objective, make_objective
@@ -108,9 +107,6 @@ class _Data:
         model.to(config.device)
         dropout = config.words.subword_dropout
         train = replace(inputs.train, subword_dropout=dropout, mixed=model.mixed)
-        if {"encoder", "transformer"} <= set(config.freeze):
-            half = config.optimiser.precision == "bfloat16"
-            train = replace(train, rows=encoded(model, train.rows, paths.cache, half=half))
         return Setup(
             model=model,
             objective=self.objective,

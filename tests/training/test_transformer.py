@@ -192,6 +192,9 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
         "head.aggregate.4",
     }
     assert set(before.trained_state_dict()) < set(model.trained_state_dict())
+    dropping = [one for one in model.train().sentence.modules() if isinstance(one, nn.Dropout)]
+    assert {one.training for one in dropping} == {not frozen}
+    assert all(one.training for one in model.head.modules())
 
     record["config"] = second.model_dump(mode="json")
     write_json(tmp_path / "first" / checkpoint.RECORD, record)
