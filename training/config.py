@@ -50,10 +50,10 @@ class EncoderConfig(Section):
     """`[encoder]`: the model that makes a sentence vector of word vectors."""
 
     name: str
-    """One of `heedful models`, or `cross-encoder`: the transformer reads both texts of a pair together, and a linear
-    layer answers. It is the teacher of others, and is never exported."""
+    """One of `heedful list --encoders`, or with `--tasks tools.tasks` `cross-encoder`: the transformer reads both texts
+    of a pair together, and a linear layer answers. It is the teacher of others, and is never exported."""
     config: dict[str, bool | int | float | str] = Field(default_factory=dict)
-    """The encoder's own keywords (`heedful models`, docs/models.md)."""
+    """The encoder's own keywords (`heedful list --encoders`, docs/models.md)."""
 
 
 class WordsConfig(Section):
@@ -113,7 +113,7 @@ class TransformerConfig(Section):
 
 
 class HeadConfig(Section):
-    """`[head]`: a field that is left out is that of the encoder's paper (`heedful models`)."""
+    """`[head]`: a field that is left out is that of the encoder's paper (`heedful list --encoders`)."""
 
     hidden: int = Field(default=300, gt=0)
     """Features of its hidden layers."""

@@ -1,6 +1,6 @@
 """Distillation of a classifier (Hinton, Vinyals and Dean 2015): a finished run's probabilities as targets."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from rich.progress import track
 from heedful.models.registry import reads_trees
 from heedful.text.arrays import Floats
 from heedful.text.parse import Parser
-from heedful.training import checkpoint, cross_encoder
+from heedful.training import checkpoint
 from heedful.training.cache import Arrays, cached
 from heedful.training.config import CROSS_ENCODER, Device
 from heedful.training.data import Examples
@@ -22,6 +22,9 @@ from heedful.training.restore_bundle import ENCODER, bundle_labels, is_bundle, r
 from heedful.training.tasks.base import Example
 
 BATCH = 256
+Answers = Callable[[Path, Sequence[tuple[str, ...]], Device], Floats]
+OTHERS: dict[str, Answers] = {}
+"""A run's probabilities (N, classes) of texts or pairs, by `encoder.name`, of models that are no sentence encoders."""
 
 
 def probabilities(
@@ -46,12 +49,16 @@ def probabilities(
         raise ConfigError(f"teacher.run: {folder} has {len(labels)} classes, not {classes}")
     texts = [example.texts for example in examples]
     small = bundle or record["config"]["encoder"]["name"] != CROSS_ENCODER
+    if not small and CROSS_ENCODER not in OTHERS:
+        raise ConfigError(
+            f"teacher.run: {folder} is a cross-encoder's: --tasks tools.tasks reads it"
+        )
     weights = (folder / ENCODER if bundle else checkpoint.best_file(folder)).read_bytes()
     key = chain([weights], ("\0".join(one).encode() + b"\0\0" for one in texts))
 
     def answer() -> Arrays:
         if not small:
-            return {"answers": cross_encoder.probabilities(folder, texts, device)}
+            return {"answers": OTHERS[CROSS_ENCODER](folder, texts, device)}
         run = restore_bundle(folder) if bundle else restore(folder)
         run.model.to(device)
         return {"answers": _answer(run, examples, classes, pipeline=pipeline, cache=cache)}

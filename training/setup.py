@@ -1,16 +1,15 @@
-"""What a run trains: a model, its examples and its objective, of an encoder or of a cross-encoder."""
+"""What a run trains: a model, its examples and its objective."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from heedful.files.atomic import write_file
-from heedful.text.kinds import RELATEDNESS_LEVELS
 from heedful.text.pieces import Lexicon
-from heedful.training import checkpoint, composed, cross_encoder
+from heedful.training import checkpoint, composed
 from heedful.training.config import CROSS_ENCODER, Paths, RunConfig
-from heedful.training.data import Batches, labels, subsample
+from heedful.training.data import Batches, subsample
 from heedful.training.errors import ConfigError
 from heedful.training.model import Trainable, make_model
 from heedful.training.objectives import Objective, make_objective
@@ -53,8 +52,14 @@ def set_up(config: RunConfig, task: Task, paths: Paths, state: Mapping[str, Any]
         {"name": one.name, "rows": len(found), "licence": one.licence, "note": one.note}
         for one, found in parts
     ]
-    data = _Data(config, task, paths, objective, examples, devs, learned)
-    return data.cross_encoder() if config.encoder.name == CROSS_ENCODER else data.encoder(state)
+    data = RunData(config, task, paths, objective, examples, devs, learned)
+    if config.encoder.name != CROSS_ENCODER:
+        return data.encoder(state)
+    if CROSS_ENCODER not in OTHERS:
+        raise ConfigError(
+            "encoder.name: a cross-encoder is in a checkout: --tasks tools.tasks adds it"
+        )
+    return OTHERS[CROSS_ENCODER](data)
 
 
 def _extra(config: RunConfig, task: Task) -> list[Task]:
@@ -66,7 +71,7 @@ def _extra(config: RunConfig, task: Task) -> list[Task]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Data:
+class RunData:
     """What was read for a run."""
 
     config: RunConfig
@@ -117,27 +122,9 @@ class _Data:
             reads=f"{len(inputs.lexicon)} {'pieces' if config.transformer else 'words'}",
         )
 
-    def cross_encoder(self) -> Setup:
-        config, task = self.config, self.task
-        if task.kind == "embedding":
-            raise ConfigError(
-                f"{self.paths.config}: task: {task.name} has no classes: name another"
-            )
-        classes = RELATEDNESS_LEVELS if task.kind == "relatedness" else len(task.labels)
-        model = cross_encoder.CrossEncoder(config, classes)
-        read = model.reader.read
-        return Setup(
-            model=model,
-            objective=self.objective,
-            train=read([one.texts for one in self.examples], self.objective.targets(self.examples)),
-            dev={
-                name: read([one.texts for one in found], labels(found))
-                for name, found in self.devs.items()
-            },
-            learned=self.learned,
-            parser={},
-            reads=f"{model.reader.pieces} pieces",
-        )
+
+OTHERS: dict[str, Callable[[RunData], Setup]] = {}
+"""What makes the models that are no sentence encoders, by `encoder.name`; `tools.cross_encoder` adds its own."""
 
 
 def _keep_lexicon(file: Path, lexicon: Lexicon, *, resumed: bool) -> None:

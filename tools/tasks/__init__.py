@@ -1,8 +1,9 @@
 """Tasks that no user needs: those that the shipped models learn from, and datasets of the papers that none ships for.
 
-`--tasks tools.tasks` adds them, with the encoders that the papers compare with.
+`--tasks tools.tasks` adds them, with the encoders that the papers compare with and the cross-encoders that teach.
 """
 
+import tools.cross_encoder
 import tools.encoders  # noqa: F401
 from tools.tasks import (
     contrast,

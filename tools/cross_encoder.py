@@ -1,7 +1,8 @@
 """A pretrained transformer fine-tuned as a classifier of texts or pairs: the teacher of the small encoders.
 
 A pair is read jointly, `[CLS] first [SEP] second [SEP]` (a cross-encoder: each word of one sentence sees the
-words of the other), so it answers better than any encoder of single sentences. It is never shipped.
+words of the other), so it answers better than any encoder of single sentences. It is never shipped: `tools.tasks` adds
+it to `heedful train`.
 """
 
 import inspect
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import plan
 from heedful.text.kinds import RELATEDNESS_LEVELS
-from heedful.training import checkpoint, transformer
+from heedful.training import checkpoint, distillation, setup, transformer
 from heedful.training.config import (
     CROSS_ENCODER,
     Device,
@@ -27,8 +28,8 @@ from heedful.training.config import (
     TransformerConfig,
     validate,
 )
-from heedful.training.data import padded_index, sorted_batches
-from heedful.training.errors import RunMissing
+from heedful.training.data import labels, padded_index, sorted_batches
+from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.model import ParameterGroups, Trainable
 from heedful.training.restore import read_record
 
@@ -187,3 +188,29 @@ def probabilities(folder: Path, texts: Sequence[tuple[str, ...]], device: Device
         for batch, places in track(batches, "answers", transient=True):
             found[places] = model(batch).softmax(-1).cpu().numpy()
     return found
+
+
+def set_up(data: setup.RunData) -> setup.Setup:
+    """The model and the examples of a run. Raises ConfigError for a task without classes."""
+    task = data.task
+    if task.kind == "embedding":
+        raise ConfigError(f"{data.paths.config}: task: {task.name} has no classes: name another")
+    classes = RELATEDNESS_LEVELS if task.kind == "relatedness" else len(task.labels)
+    model = CrossEncoder(data.config, classes)
+    read = model.reader.read
+    return setup.Setup(
+        model=model,
+        objective=data.objective,
+        train=read([one.texts for one in data.examples], data.objective.targets(data.examples)),
+        dev={
+            name: read([one.texts for one in found], labels(found))
+            for name, found in data.devs.items()
+        },
+        learned=data.learned,
+        parser={},
+        reads=f"{model.reader.pieces} pieces",
+    )
+
+
+setup.OTHERS[CROSS_ENCODER] = set_up
+distillation.OTHERS[CROSS_ENCODER] = probabilities

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.training import checkpoint, cross_encoder, distillation
+from heedful.training import checkpoint, distillation
 from heedful.training.config import Paths, RunConfig, TeacherConfig
 from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.objectives import make_classes
@@ -17,6 +17,7 @@ from heedful.training.restore import restore
 from heedful.training.tasks import TASKS, Example, base
 from tests.training.conftest import train
 from tests.transformer import tiny_folder
+from tools import cross_encoder
 
 WORDS = ("dog", "cat", "car", "tree", "house", "river")
 TASK = "same-or-other"
