@@ -7,6 +7,8 @@ from heedful.training.data_folder import OFFICIAL
 
 OFFICIAL.update(
     {
+        "r8": "https://ana.cachopo.org/datasets-for-single-label-text-categorization",
+        "trec": "https://cogcomp.seas.upenn.edu/Data/QA/QC/",
         "everyday": "`python -m tools everyday` in a checkout, which makes it",
         "contrast": "`python -m tools contrast` in a checkout, which makes it",
         "cr": "https://github.com/facebookresearch/SentEval (data/downstream/get_transfer_data.bash)",

@@ -9,6 +9,8 @@ from heedful.training import tasks
 from tests.process import ROOT
 from tools.parser.soft_trees import TEXTS
 
+tasks.add("tools.tasks")
+
 
 def _official(folder: Path) -> None:
     """Every official file that the conversion reads, of a few rows."""

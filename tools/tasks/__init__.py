@@ -16,14 +16,18 @@ from tools.tasks import (
     news,
     nli_student,
     plain_pairs,
+    r8,
     senteval,
     sentiment,
     sst_student,
+    trec,
     trec_taught,
     yelp,
 )
 
 FILES = (
+    trec,
+    r8,
     imdb,
     mnli,
     news,

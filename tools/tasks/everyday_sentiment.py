@@ -10,9 +10,9 @@ from pathlib import Path
 
 from heedful.training.data_folder import find
 from heedful.training.tasks.base import Example, Reader, Source
-from heedful.training.tasks.labelled import examples, json_lines
 from tools.tasks import broad_text
 from tools.tasks.folds import drawn
+from tools.tasks.labelled import examples, json_lines
 from tools.tasks.templates import SENTIMENT, from_templates
 
 FILE = "sentiment.toml"

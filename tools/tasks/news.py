@@ -10,8 +10,8 @@ from pathlib import Path
 from heedful.training.data_folder import find, lines, read_each, text_of
 from heedful.training.errors import DataError
 from heedful.training.tasks.base import Example
-from heedful.training.tasks.labelled import UNSTATED, examples, json_lines
 from tools.tasks.folds import ten_parts
+from tools.tasks.labelled import UNSTATED, examples, json_lines
 
 NAMES = {"b": "business", "e": "entertainment", "m": "health", "t": "technology"}
 COLUMNS = ("ID", "TITLE", "URL", "PUBLISHER", "CATEGORY", "STORY", "HOSTNAME", "TIMESTAMP")

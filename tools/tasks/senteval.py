@@ -13,8 +13,8 @@ from pathlib import Path
 from heedful.training.data_folder import find, lines
 from heedful.training.tasks import nli, sst
 from heedful.training.tasks.base import Example
-from heedful.training.tasks.labelled import UNSTATED, examples, json_lines
 from tools.tasks.folds import ten_folds
+from tools.tasks.labelled import UNSTATED, examples, json_lines
 
 BACKGROUND = (nli.MNLI_TRAIN, nli.SNLI_TRAIN, sst.REVIEWS)
 

@@ -4,8 +4,8 @@ import random
 from collections.abc import Sequence
 
 from heedful.training.tasks.base import UNLABELLED, Example, Source
-from heedful.training.tasks.labelled import UNSTATED
-from heedful.training.tasks.trec import TRAIN, TREC, WHOLE
+from tools.tasks.labelled import UNSTATED
+from tools.tasks.trec import TRAIN, TREC, WHOLE
 
 JOINED = 40_000
 

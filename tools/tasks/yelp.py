@@ -8,8 +8,8 @@ from typing import Any
 
 from heedful.training.data_folder import find, read_each, records, text_of
 from heedful.training.tasks.base import Example
-from heedful.training.tasks.labelled import examples
 from tools.tasks.folds import ten_parts
+from tools.tasks.labelled import examples
 
 LABELS = ("1", "2", "3", "4", "5")
 LICENCE = "Yelp Dataset Terms of Use"

@@ -4,10 +4,10 @@ import sys
 from importlib import import_module
 
 from heedful.training.errors import ConfigError
-from heedful.training.tasks import nli, r8, sick, sst, stsb, trec
+from heedful.training.tasks import nli, sick, sst, stsb
 from heedful.training.tasks.base import Example, Task
 
-FILES = (sst, nli, sick, stsb, trec, r8)
+FILES = (sst, nli, sick, stsb)
 TASKS: dict[str, Task] = {task.name: task for file in FILES for task in file.TASKS}
 
 __all__ = ["TASKS", "Example", "Task", "add", "get"]

@@ -1,11 +1,10 @@
 """Seeded splits: a dev split for a dataset without one."""
 
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from heedful.training.tasks.base import Example, Reader
+from heedful.training.tasks.base import Example
 
 SEED = 1
 
@@ -41,15 +40,3 @@ def stratified_split(
     for key, example in zip(keys, examples, strict=True):
         found[part_of[key]].append(example)
     return found
-
-
-def held_out(read: Reader, share: float) -> tuple[Reader, Reader]:
-    """Readers of train and dev, where dev is this share of the examples."""
-
-    def train(data: Path) -> list[Example]:
-        return stratified_split(read(data), (share,))[1]
-
-    def dev(data: Path) -> list[Example]:
-        return stratified_split(read(data), (share,))[0]
-
-    return train, dev

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from heedful.training.data_folder import find
 from heedful.training.tasks.base import Example, Reader, Source, Task
-from heedful.training.tasks.labelled import UNSTATED, examples, json_lines, label_first
 from heedful.training.tasks.nli import MNLI_TRAIN, SNLI_TRAIN
-from heedful.training.tasks.splits import held_out
+from tools.tasks.labelled import UNSTATED, examples, held_out, json_lines, label_first
 
 CODES = {
     "ABBR": "abbreviation",

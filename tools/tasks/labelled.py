@@ -6,7 +6,8 @@ from types import MappingProxyType
 
 from heedful.training.data_folder import lines, read_each, records, text_of
 from heedful.training.errors import DataError
-from heedful.training.tasks.base import Example
+from heedful.training.tasks.base import Example, Reader
+from heedful.training.tasks.splits import stratified_split
 
 UNSTATED = "no licence stated with the data"
 
@@ -42,3 +43,15 @@ def examples(
         if text.strip():
             found.append(Example((text.strip(),), labels.index(label)))
     return found
+
+
+def held_out(read: Reader, share: float) -> tuple[Reader, Reader]:
+    """Readers of train and dev, where dev is this share of the examples."""
+
+    def train(data: Path) -> list[Example]:
+        return stratified_split(read(data), (share,))[1]
+
+    def dev(data: Path) -> list[Example]:
+        return stratified_split(read(data), (share,))[0]
+
+    return train, dev
