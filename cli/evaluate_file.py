@@ -12,7 +12,7 @@ from rich.table import Table
 from heedful.cli.answers import Answerer, Asked, answering
 from heedful.cli.errors import CommandError
 from heedful.cli.placement import Place
-from heedful.cli.scores import Scores, confusions
+from heedful.cli.scores import CLASS_COLUMNS, Scores, class_cells, confusions
 from heedful.cli.texts import Source, Texts, chunks
 from heedful.files.labels import spelled
 from heedful.files.rows import similar
@@ -90,10 +90,9 @@ def _print(found: dict[str, Any], known: int, console: Console) -> None:
         say(said if right is None else f"{said}, {right:.3f} of them rightly")
     if other := found["labels"][known:]:
         say(f"labels that the model does not know, which count as wrong: {', '.join(other)}")
-    grid = Table("label", "precision", "recall", "F1", "rows", box=SIMPLE_HEAD)
-    for one in found["classes"]:
-        shares = (f"{one[name]:.3f}" for name in ("precision", "recall", "f1"))
-        grid.add_row(one["label"], *shares, str(one["rows"]))
+    grid = Table(*CLASS_COLUMNS, box=SIMPLE_HEAD)
+    for cells in class_cells(found["classes"]):
+        grid.add_row(*cells)
     console.print(grid)
     if len(found["labels"]) <= MOST_CLASSES:
         names = found["labels"]

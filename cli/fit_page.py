@@ -1,22 +1,16 @@
 """report.html: what `fit` found, as one page without scripts, and the table that it prints."""
 
-import html
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from heedful.cli.scores import confusions
+from jinja2 import Environment
 
-STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
-    "color:#222;background:#fff}table{border-collapse:collapse;margin:.5rem 0 1.5rem}"
-    "table{display:block;max-width:100%;overflow-x:auto}.confusion td,.confusion th{padding:.15rem .2rem;"
-    "font-size:11px}.confusion th+th,.confusion td+td{text-align:right}.confusion td:first-child"
-    "{max-width:5.5rem;overflow-wrap:anywhere}"
-    "th,td{border-bottom:1px solid #ccc;padding:.25rem .75rem .25rem 0;text-align:left;vertical-align:top}"
-    "@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}th,td{border-color:#444}}"
-)
+from heedful.cli.scores import CLASS_COLUMNS, class_cells, confusions
 
+TEMPLATE = Path(__file__).with_suffix(".html")
 MOST_LABELS, MOST_CONFUSIONS = 8, 30
+"""Of more labels the confusion is a list of what is confused most, not a table: both fit a phone."""
 COLUMNS = (
     *("candidate", "score", "95 % interval", "deviation", "macro-F1", "log loss"),
     *("rows", "seconds"),
@@ -145,106 +139,26 @@ def test_lines(content: dict[str, Any]) -> list[str]:
 
 def page(content: dict[str, Any]) -> str:
     """report.html: one page without scripts, readable without this program."""
-    parts = [
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{_text(content['bundle'])}</title>",
-        f"<style>{STYLE}</style><h1>{_text(content['bundle'])}</h1>",
-        f"<p>A classifier of {len(content['labels'])} labels, trained on all {content['rows']} rows of "
-        f"{_text(content['file'])}. The figures below are of rows that were held out: "
-        f"{_text(content['held_out'])}. Version {content['version']}.</p>",
-        f"<h2>Candidates</h2><p>The score is {content['metric']}. The star marks the one in the bundle: of those "
-        "at most one standard error below "
-        "the best score, and among them those taught by the fine-tuned teacher, else by the frozen one, else those "
-        "that read both words and vectors (or train an encoder), if there are any, the one of the lowest log loss "
-        "once calibrated. The interval is Wilson's; the deviation is that of the parts, in points.</p>",
-        _grid(COLUMNS, candidate_cells(content)),
-        *(
-            f"<p>Not tried: {_text(one['name'])}: {_text(one['why'])}.</p>"
-            for one in content["skipped"]
-        ),
-        *(f"<p>{_text(said)}.</p>" for said in lines(content)),
-        *_test_part(content),
-        "<h2>Classes</h2>",
-        _grid(CLASS_COLUMNS, _class_cells(content["classes"])),
-        *_confusion_part(content),
-        *_sure_part(content),
-    ]
-    if words := content.get("words"):
-        rows = [(label, ", ".join(found)) for label, found in words.items()]
-        parts += ["<h2>Words that decide</h2>", _grid(("label", "words and pairs of words"), rows)]
-    suspects = [
-        (str(one["line"]), one["label"], one["answer"], one["text"]) for one in content["suspects"]
-    ]
-    parts += [
-        "<h2>Rows that may be labelled wrongly</h2><p>The label given is least likely here, by a model "
-        "that was not trained on the row.</p>",
-        _grid(("line", "label given", "answer", "text"), suspects),
-        "</html>",
-    ]
-    return "\n".join(parts)
-
-
-CLASS_COLUMNS = ("label", "precision", "recall", "F1", "rows")
-
-
-def _class_cells(classes: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    return [
-        (
-            one["label"],
-            *(f"{one[name]:.3f}" for name in ("precision", "recall", "f1")),
-            str(one["rows"]),
-        )
-        for one in classes
-    ]
-
-
-def _test_part(content: dict[str, Any]) -> list[str]:
-    if "test" not in content:
-        return []
-    test = content["test"]
-    return [
-        f"<h2>{_text(test['file'])}</h2>",
-        *(f"<p>{_text(said)}.</p>" for said in test_lines(content)),
-        _grid(CLASS_COLUMNS, _class_cells(test["classes"])),
-    ]
-
-
-def _confusion_part(content: dict[str, Any]) -> list[str]:
-    """A table of counts; of many labels a list of what is confused most. Both fit a phone."""
-    if "confusion" not in content:
-        return []
-    labels, table = list(content["labels"]), content["confusion"]
-    title = "<h2>Which label is answered for which</h2>"
-    if len(labels) > MOST_LABELS:
-        rows = [(label, answer, str(n)) for n, label, answer in confusions(labels, table)]
-        return [title, _grid(("label given", "answer", "rows"), rows[:MOST_CONFUSIONS])]
-    cells = [
-        (f"{i} {label}", *map(str, row))
-        for i, (label, row) in enumerate(zip(labels, table, strict=True), 1)
-    ]
-    grid = _grid(("label given", *map(str, range(1, len(labels) + 1))), cells)
-    return [
-        f"{title}<p>Rows of each label, by the number of the label that is answered.</p>",
-        grid.replace("<table>", "<table class=confusion>", 1),
-    ]
-
-
-def _sure_part(content: dict[str, Any]) -> list[str]:
-    rows = [(f"{share:.0%}", f"{right:.1%}") for share, right in content["risk_coverage"]]
-    parts = [
-        f"<h2>Surest answers</h2><p>Probabilities are calibrated on the held-out rows (temperature "
-        f"{content['temperature']:.2f}).</p>",
-        _grid(("rows answered", "accuracy"), rows),
-    ]
-    if said := content.get("abstain"):
-        parts.append(f"<p>{_text(abstain_line(said))}.</p>")
-    return parts
-
-
-def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{_text(column)}" for column in columns)
-    body = "".join("<tr>" + "".join(f"<td>{_text(cell)}" for cell in row) for row in rows)
-    return f"<table><tr>{head}{body}</table>"
-
-
-def _text(value: object) -> str:
-    return html.escape(str(value))
+    template = Environment(autoescape=True).from_string(TEMPLATE.read_text(encoding="utf-8"))
+    labels, table = list(content["labels"]), content.get("confusion", ())
+    confused = confusions(labels, table)[:MOST_CONFUSIONS] if len(labels) > MOST_LABELS else []
+    numbers = range(1, len(labels) + 1)
+    return template.render(
+        content,
+        columns=COLUMNS,
+        candidate_cells=candidate_cells(content),
+        class_columns=CLASS_COLUMNS,
+        class_cells=class_cells,
+        lines=lines(content),
+        test_lines=test_lines(content),
+        confused=[(label, answer, count) for count, label, answer in confused],
+        counts=[
+            ("label given", *numbers),
+            *(
+                (f"{i} {label}", *row)
+                for i, label, row in zip(numbers, labels, table, strict=False)
+            ),
+        ],
+        sure=[(f"{share:.0%}", f"{right:.1%}") for share, right in content["risk_coverage"]],
+        abstain_line=abstain_line(content["abstain"]) if "abstain" in content else "",
+    )

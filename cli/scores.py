@@ -13,6 +13,7 @@ BINS = 10
 """Of confidence, equally wide, for the calibration error (Guo et al. 2017, section 2)."""
 Z = 1.959964
 """Normal quantile of a 95 % interval."""
+CLASS_COLUMNS = ("label", "precision", "recall", "F1", "rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,18 @@ def by_class(names: Sequence[str], right: Ints, rows: Ints, answers: Ints) -> li
     return [
         {"label": name, "precision": p, "recall": r, "f1": f, "rows": n}
         for name, p, r, f, n in zip(names, *columns, strict=True)
+    ]
+
+
+def class_cells(classes: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """The rows of CLASS_COLUMNS, from what `by_class` gives."""
+    return [
+        (
+            one["label"],
+            *(f"{one[name]:.3f}" for name in ("precision", "recall", "f1")),
+            str(one["rows"]),
+        )
+        for one in classes
     ]
 
 

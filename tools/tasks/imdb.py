@@ -8,8 +8,7 @@ from pathlib import Path
 
 from heedful.training.data_folder import find, lines
 from heedful.training.tasks.base import Example, Reader, Source, Task
-from heedful.training.tasks.splits import held_out
-from tools.tasks.labelled import UNSTATED, examples, json_lines
+from tools.tasks.labelled import UNSTATED, examples, held_out, json_lines
 
 LABELS = ("negative", "positive")
 NAMES = {"neg": "negative", "pos": "positive"}
