@@ -1,6 +1,5 @@
 """report.html: what `fit` found, as one page without scripts, and the table that it prints."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
