@@ -34,8 +34,8 @@ from heedful.cli.fit_linear import (
     choose_unlabelled,
     embed,
 )
-from heedful.cli.local_model import open_folder
 from heedful.files.atomic import write_file, write_json
+from heedful.library.load import load
 from heedful.runtime.bundles import bundle
 from heedful.text.arrays import Floats
 from heedful.text.parse import ParseJob, Parser
@@ -187,7 +187,7 @@ def vectors_of(
     """Vectors of length 1 of each text, by the base ("fit") and by MiniLM, computed once."""
 
     def own(missing: Sequence[str]) -> Floats:
-        with open_folder(base.folder, parser) as model:
+        with load(base.folder, parser=parser, device="cpu") as model:
             return embed(model, missing)
 
     def peer(missing: Sequence[str]) -> Floats:

@@ -17,17 +17,17 @@ import typer
 from spacy.lang.en.stop_words import STOP_WORDS
 
 from benchmarks.records import Row, table, write
-from heedful.cli.local_model import open_folder
 from heedful.runtime.bundles.bundle import read
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.vocab import Vocab
 from heedful.training.composed import SHORTEST_MISSPELT, misspell
 from heedful.training.data import labels
 from heedful.training.data_folder import data_folder
-from heedful.training.evaluate import Predictor, predict
 from heedful.training.metrics import METRICS
 from heedful.training.tasks import add, get
 from heedful.training.tasks.base import Example, Task
+from tools.local_model import open_folder
+from tools.scoring import Predictor, predict
 
 FOLDER = Path("results/robustness")
 SHARE = 0.3

@@ -35,7 +35,7 @@ NO_STORAGE = frozenset(
 
 TRAIN_EXTRA = frozenset(
     {
-        *("torch", "onnx", "onnxscript", "sklearn", "scipy", "httpx", "transformers"),
+        *("torch", "onnx", "onnxscript", "sklearn", "scipy", "transformers"),
         *("safetensors", "gensim"),
     }
 )

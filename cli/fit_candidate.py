@@ -6,14 +6,19 @@ from pathlib import Path
 
 import numpy as np
 
-from heedful.cli.local_model import open_folder
+from heedful.library.load import load
+from heedful.library.model import Question
 from heedful.runtime.bundles.card import Card, DataCard, ScoreCard
+from heedful.runtime.inputs import Inputs
+from heedful.runtime.model_registry import Task
 from heedful.text.arrays import Doubles
 from heedful.training.assess import Flags, HeldOut, temperature
 from heedful.training.fit import UNSTATED
 from heedful.training.labelled_texts import Row, group
 from heedful.training.linear import Recipe
-from heedful.training.tasks.base import UNLABELLED, Example
+
+BATCH = 64
+"""Rows that are answered at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +113,14 @@ def _best(candidates: Sequence[Candidate]) -> Candidate:
 
 def answers(bundle: Path, parser: str, rows: Sequence[Row]) -> Doubles:
     """(N, C) logits of the bundle for texts or pairs, which are cut to its length; its labels are sorted."""
-    examples = [Example(row.texts, UNLABELLED) for row in rows]
-    with open_folder(bundle, parser) as model:
-        found: Doubles = model.ordered_logits(examples, sorted(model.card.labels)).astype(
-            np.float64
-        )
-    return found
+    task: Task = "nli" if len(rows[0].texts) == 2 else "classify"
+    question = Question(task, "classify", {"truncate": True, "raw": True})
+    found = []
+    with load(bundle, parser=parser, device="cpu") as model:
+        for start in range(0, len(rows), BATCH):
+            texts = [text for row in rows[start : start + BATCH] for text in row.texts]
+            paths = [f"text {i}" for i in range(1, len(texts) + 1)]
+            inputs = Inputs(texts, paths, texts_per_row=len(rows[0].texts))
+            found.append(model.answer(question, inputs))
+        order = np.argsort(model.card.labels)
+    return np.concatenate(found)[:, order].astype(np.float64)

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from rich.progress import track
 
 from heedful.cli.fit_candidate import BundleFacts, Candidate, Problem
-from heedful.cli.local_model import LocalModel, open_folder
 from heedful.export import bag
 from heedful.export.linear_head import Provenance, write_bundle
+from heedful.library.load import load
+from heedful.library.model import Model
 from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import Card
 from heedful.text.arrays import Floats, Ints
@@ -35,8 +35,6 @@ MOST_UNLABELLED = 4000
 """Texts without labels that are learned from; of more, so many are drawn at random."""
 DECIDING = 12
 """Words listed for each class."""
-GROUP = 256
-"""Texts embedded between two steps of the progress bar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,7 @@ class LinearFit:
         whole = Parser.load(parser).parse(jobs)
         parses = [parse.first(read.vocab.fitting(parse.tokens)) for parse in whole]
         tokens = [parse.tokens for parse in parses]
-        with open_folder(base, parser) as model:
+        with load(base, parser=parser, device="cpu") as model:
             vectors = embed(model, texts)
         more = None
         if unlabelled:
@@ -276,14 +274,8 @@ def _sentences(lexicon: Lexicon, tokens: Sequence[tuple[str, ...]]) -> list[Sent
     return [lexicon.sentence(row, np.arange(len(row))) for row in tokens]
 
 
-def embed(model: LocalModel, texts: Sequence[str]) -> Floats:
+def embed(model: Model, texts: Sequence[str]) -> Floats:
     """(N, D) vectors of length 1; each text once."""
-    distinct = list(dict.fromkeys(texts))
-    starts = range(0, len(distinct), GROUP)
-    groups = [
-        model.embed(distinct[start : start + GROUP])
-        for start in track(starts, "embedding", transient=True)
-    ]
-    places = {text: place for place, text in enumerate(distinct)}
-    vectors: Floats = np.concatenate(groups)[[places[text] for text in texts]]
-    return vectors
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    vectors: Floats = model.encode(list(places))
+    return vectors[[places[text] for text in texts]]

@@ -31,7 +31,7 @@ GROUPS = {
         "pull": "A bundle from the Hugging Face hub.",
     },
     "Check": {
-        "evaluate": "Score a model on your labelled file, or on a dataset.",
+        "evaluate": "Score a model on your labelled file.",
         "selftest": "Whether a model still gives the vectors of its export.",
     },
 }

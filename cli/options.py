@@ -70,13 +70,6 @@ AllThreads = Annotated[int | None, typer.Option(min=1, help="Threads of torch; d
 Runs = Annotated[Path, typer.Option(help="Folder of the runs, which go on where they were.")]
 RUNS = Path("runs")
 Url = Annotated[str, typer.Option(help="Address of the running service.")]
-FolderParser = Annotated[
-    str | None,
-    typer.Option(
-        "--parser",
-        help="For a folder: the spaCy pipeline to load it with; default: the one beside it.",
-    ),
-]
 URL = "http://127.0.0.1:8000"
 
 Name = Annotated[

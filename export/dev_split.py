@@ -17,8 +17,7 @@ from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import Batch, Sentence, collate, plan
 from heedful.text.parse import ParseJob, Parser
 from heedful.training.data import class_numbers, labels
-from heedful.training.evaluate import Score
-from heedful.training.metrics import METRICS, Numbers
+from heedful.training.metrics import METRICS, Numbers, Score
 from heedful.training.tasks.base import Example, Task
 
 BUDGET = 2048

@@ -18,7 +18,7 @@ from heedful.text.arrays import Doubles, Floats
 from heedful.training.calibration import fit_temperature
 from heedful.training.data import labels
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import Score
+from heedful.training.metrics import Score
 
 MAX_LOSS = 0.005
 ROWS = 1_100

@@ -137,7 +137,7 @@ def _typical(made: Bundle, sample: Sequence[Sentence], task: Task) -> tuple[byte
 
 
 def read(run: Path, words: int | None = None) -> TrainedModel:
-    """The best weights of a finished run, and the scores that `heedful evaluate --run` recorded.
+    """The best weights of a finished run, and the scores that `python -m tools evaluate --run` recorded.
 
     With `words` only so many listed words are kept, the most frequent. Raises RunMissing if the run has not
     finished, RunDamaged, and ExportError if it has not learned to compose the others.

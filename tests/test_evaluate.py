@@ -9,10 +9,10 @@ import pytest
 
 from heedful.text.kinds import Kind
 from heedful.training.errors import TrainingError
-from heedful.training.evaluate import Server, measure
 from heedful.training.tasks.base import Example, Source, Task
 from tests.builders import LABELS, build_bundle, build_models
 from tests.process import Process
+from tools.scoring import Server, measure
 
 TEXTS = ["two kids wash their hands", "the dog", "a man is not good", "bad", "kids " * 30]
 PAIRS = [(a, b) for a in TEXTS for b in TEXTS]

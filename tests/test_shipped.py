@@ -16,10 +16,10 @@ from heedful.runtime.explain.run import ExplainOptions
 from heedful.text.arrays import Floats
 from heedful.text.trees import from_conllu, to_conllu
 from heedful.training import tasks
-from heedful.training.evaluate import Server, measure
 from tests.datasets import DATA, needs_data
 from tests.reference.ms_san import dependency_distances
 from tests.shipped import BUNDLES, SHIPPED
+from tools.scoring import Server, measure
 from tools.suites import search
 
 tasks.add("tools.tasks")

@@ -13,6 +13,7 @@ COMMANDS = {
     "reproduce": "Train and measure every run of a paper's table that has no record yet.",
     "transfer": "Measure frozen embeddings on seven tasks, and their speed compared with MiniLM's.",
     "suite": "Score a bundle or a baseline on every development set of its kind.",
+    "evaluate": "Score a served bundle, or a bundle's folder, on a split of a task.",
     "overlaps": "Count the test rows of every task that its train and dev splits hold too.",
     "report": "Write docs/results.md and docs/notes/results.md from the cards and the records.",
     "figures": "Draw the papers' figures from the bundles.",

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from rich.progress import track
 
-from heedful.cli.local_model import LocalModel
 from heedful.runtime.bundles.card import GradientsCard
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.training.tasks.base import Example, Task
+from tools.local_model import LocalModel
 
 COMPLETE = 0.05
 """A completeness error below it counts as complete."""

@@ -11,7 +11,6 @@ import torch
 import typer
 from rich.console import Console
 
-from heedful.cli.local_model import open_folder
 from heedful.cli.options import DATA, PARSER, Data, Parser, Threads, TrainsOn
 from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
@@ -19,11 +18,12 @@ from heedful.files.atomic import write_json
 from heedful.training import checkpoint, tasks
 from heedful.training.config import CACHE, Device, Paths, Precision, RunConfig
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import measure
 from heedful.training.loop import train
 from heedful.training.source_commit import source_commit
 from tools import paper_tables, papers
+from tools.local_model import open_folder
 from tools.options import Results
+from tools.scoring import measure
 
 
 def command(

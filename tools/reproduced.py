@@ -15,12 +15,12 @@ from heedful.text.kinds import Kind
 from heedful.training import tasks
 from heedful.training.config import RunConfig
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import TRAIN_ROWS
 from heedful.training.model import make_head
 from tools import paper_tables
 from tools.markdown import difference, figure, is_changed, named, run_names
 from tools.markdown import table as markdown_table
 from tools.paper_tables import RowConfig, TableConfig
+from tools.scoring import TRAIN_ROWS
 
 HEAD = """## The papers' tables
 

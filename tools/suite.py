@@ -11,7 +11,6 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from heedful.cli.local_model import LocalModel, open_folder
 from heedful.cli.options import DATA, Data, FolderParser
 from heedful.files.atomic import write_json
 from heedful.runtime.bundles.bundle import read
@@ -21,9 +20,10 @@ from heedful.text.kinds import NLI_LABELS
 from heedful.training import tasks, teacher_vectors, teachers
 from heedful.training.calibration import Numbers
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import measure
 from heedful.training.similarity import Embed, Figure, Split
 from heedful.training.tasks.base import Example
+from tools.local_model import LocalModel, open_folder
+from tools.scoring import measure
 from tools.suites import embedding as embedding_suite
 from tools.suites import static_table
 from tools.suites.figures import (

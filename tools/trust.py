@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.progress import track
 
 from heedful.cli.errors import CommandError
-from heedful.cli.local_model import LocalModel, open_folder
 from heedful.cli.options import DATA, BundleParser, Data, parser_for
 from heedful.export.bundle_writer import write
 from heedful.runtime.bundles.bundle import read
@@ -24,6 +23,7 @@ from heedful.training.tasks.base import Example, Task
 from tools.bundle_task import task_of
 from tools.control_scores import ControlScores
 from tools.gradient_scores import explain, gradient_scores, pooling
+from tools.local_model import LocalModel, open_folder
 from tools.options import Bundles
 from tools.trust_page import write_page
 

@@ -7,7 +7,7 @@ runs/<name>/
   last.pt           everything a resumed run needs
   log.jsonl         one line per epoch
   run.json          the configuration and the model card's facts about the training; written at the end
-  scores.json       scores of the bundle from `heedful evaluate --run`
+  scores.json       scores of the bundle from `python -m tools evaluate --run`
 """
 
 import json

@@ -1,6 +1,7 @@
 """The metrics of each kind of task."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,21 @@ Metric = Callable[[Numbers, Numbers], float]
 """Answers (N,) and labels (N,) -> a score."""
 DEPTH = 10
 """Documents of a search that count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A metric's value on the rows of a split."""
+
+    dataset: str
+    split: str
+    metric: str
+    value: float
+    rows: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The score as a card holds it."""
+        return asdict(self)
 
 
 def accuracy(answers: Numbers, labels: Numbers) -> float:

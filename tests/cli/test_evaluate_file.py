@@ -36,7 +36,7 @@ def test_figures_are_those_of_scikit_learn(
     file.write_text(table(("Message", "topic"), rows))
 
     options = {"text_column": "Message", "label_column": "topic", "models": models}
-    command(str(file), of_model="tiny-sst2", as_json=True, **options)  # type: ignore[arg-type]
+    command(str(file), model="tiny-sst2", as_json=True, **options)  # type: ignore[arg-type]
     found = json.loads(capsys.readouterr().out)
     answers = [known[i] for i in probabilities.argmax(axis=1)]
     names = found["labels"]
@@ -55,7 +55,7 @@ def test_figures_are_those_of_scikit_learn(
         assert one["precision"] == pytest.approx(expected["precision"])
         assert (one["recall"], one["rows"]) == (expected["recall"], expected["support"])
 
-    command(str(file), of_model=str(models / "tiny-sst2"), **options)  # type: ignore[arg-type]
+    command(str(file), model=str(models / "tiny-sst2"), **options)  # type: ignore[arg-type]
     said = capsys.readouterr().out
     assert f"{file}: 60 rows, 2 left out that lack a text or a label; tiny-sst2 " in said
     assert f"accuracy {found['accuracy']:.3f} (" in said
@@ -69,10 +69,10 @@ def test_pairs_and_labels_of_ones_own_have_scores_too(
     file = tmp_path / "own.csv"
     rows = [("two kids", "the dog", "neutral"), ("bad", "the dog", "entailment")]
     file.write_text(table(("premise", "hypothesis", "label"), rows))
-    command(str(file), of_model="tiny-nli", as_json=True, models=models)
+    command(str(file), model="tiny-nli", as_json=True, models=models)
     assert json.loads(capsys.readouterr().out)["rows"] == 2
     file.write_text(table(("text", "label"), [("two kids", "dog"), ("bad", "kid")]))
-    command(str(file), of_model="tiny-flat", labels="dog,kid", as_json=True, models=models)
+    command(str(file), model="tiny-flat", labels="dog,kid", as_json=True, models=models)
     assert json.loads(capsys.readouterr().out)["labels"] == ["dog", "kid"]
 
 
@@ -102,4 +102,4 @@ def test_what_is_refused(
 ) -> None:
     (tmp_path / "t.csv").write_text(content)
     with pytest.raises(CommandError, match=said):
-        command(str(tmp_path / "t.csv"), of_model="tiny-sst2", models=models, **options)  # type: ignore[arg-type]
+        command(str(tmp_path / "t.csv"), model="tiny-sst2", models=models, **options)  # type: ignore[arg-type]

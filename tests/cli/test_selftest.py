@@ -13,7 +13,6 @@ from onnx import numpy_helper
 
 from heedful.cli import selftest
 from heedful.cli.errors import CommandError
-from heedful.cli.local_model import open_folder
 from heedful.export.bundle_writer import rewrite
 from heedful.export.golden import golden as make_golden
 from heedful.runtime.bundles.bundle import read, read_card
@@ -24,6 +23,7 @@ from heedful.runtime.service import Options, running
 from heedful.text.parse import Parser
 from tests.builders import BuiltParser, build_bundle
 from tests.runtime.test_bundle import replace_file
+from tools.local_model import open_folder
 
 NAME = "tiny-sst2"
 

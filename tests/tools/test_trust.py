@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from heedful.cli.errors import CommandError
-from heedful.cli.local_model import open_folder
 from heedful.export.bundle import export_bundle
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import ParserCard
 from heedful.text.structure import check_heads
-from heedful.training.evaluate import measure
 from heedful.training.tasks import get
 from tests.builders import BuiltParser
 from tests.export.trained import trained
 from tools import trust
 from tools.control_scores import random_tree, right_branching
+from tools.local_model import open_folder
+from tools.scoring import measure
 from tools.trust_page import BEGIN, END, write_page
 
 CONTROLS = (

@@ -10,7 +10,6 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from heedful.cli.local_model import open_folder
 from heedful.export.bundle import TrainedModel
 from heedful.export.weight_storage import round_weights
 from heedful.runtime.answers import softmax
@@ -21,6 +20,7 @@ from heedful.training.tasks import sst
 from heedful.training.tasks.base import Example
 from tests.builders import BuiltParser, build_bundle
 from tools import bundle_records, suite
+from tools.local_model import open_folder
 from tools.suites import figures as sets
 from tools.suites.figures import calibration_error
 from tools.suites.word_means import word_means

@@ -1,33 +1,46 @@
-"""evaluate, of a task of the papers: the scores of a served bundle, or of a bundle's folder, on one of its splits."""
+"""evaluate: the scores of a served bundle, or of a bundle's folder, on a split of a task."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import typer
 
-from heedful.cli.local_model import LocalModel, open_model
-from heedful.training import tasks
+from heedful.cli.options import DATA, URL, Data, Tasks, Url
+from heedful.training import tasks as known
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import label_mismatch_warnings, measure, record_score
 from heedful.training.restore import read_record, require
 from heedful.training.tasks.base import Task
+from tools.local_model import LocalModel, open_model
+from tools.scoring import label_mismatch_warnings, measure, record_score
 
 
-def evaluate_task(
-    model: str,
-    task: str,
-    *,
-    split: Literal["dev", "test"],
-    run: Path | None,
-    url: str,
-    parser: str | None,
-    data: Path,
+def command(
+    model: Annotated[str, typer.Argument(help="A served bundle's name, or a bundle's folder.")],
+    task: Annotated[str, typer.Argument(help="Task to score it on, such as sst2.")],
+    split: Annotated[Literal["dev", "test"], typer.Option(help="Which split.")] = "dev",
+    run: Annotated[
+        Path | None,
+        typer.Option(help="Record the scores in this run's folder, for its next export."),
+    ] = None,
+    url: Url = URL,
+    parser: Annotated[
+        str | None,
+        typer.Option(
+            help="For a folder: the spaCy pipeline to load it with; default: the one beside it."
+        ),
+    ] = None,
+    data: Data = DATA,
+    tasks: Tasks = "",
 ) -> None:
-    """Print the scores, and record them in the folder `run`. Raises ConfigError, DataMissing, StartupError."""
+    """Score a model on a task's split.
+
+    Example: python -m tools evaluate bundles/ms-san-sst2 sst2 --split test
+    """
+    known.add(tasks)
     if run:
         require(run)
     with open_model(model, url=url, parser=parser) as predictor:
-        chosen = tasks.get(task)
+        chosen = known.get(task)
         if run:
             _require_task(run, chosen)
             if isinstance(predictor, LocalModel):

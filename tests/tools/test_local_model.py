@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 
-from heedful.cli import evaluate, selftest
-from heedful.cli.local_model import open_folder, open_model
+from heedful.cli import selftest
 from heedful.runtime.errors import BundleError
 from heedful.text.kinds import Kind
 from heedful.training import checkpoint
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import label_mismatch_warnings
 from heedful.training.tasks.base import Example, Source, Task
 from tests.builders import LABELS, BuiltParser, build_bundle
 from tests.process import PATIENCE, Process
+from tools import evaluate
+from tools.local_model import open_folder, open_model
+from tools.scoring import label_mismatch_warnings
 
 NONE = Source("none", "CC0-1.0", "none", lambda _: [])
 TEXTS = ["two kids wash their hands", "the dog", "a man is not good", "bad", "kids " * 30]
@@ -95,11 +95,6 @@ def test_a_path_without_a_bundle_is_no_served_model(tmp_path: Path) -> None:
         open_model(str(tmp_path / "tiny"), url="", parser="none"),
     ):
         pass
-
-
-def test_a_task_is_named() -> None:
-    with pytest.raises(typer.BadParameter, match="name a task, such as sst2; for a file of yours"):
-        evaluate.command("bundles/ms-san-sst2")
 
 
 def test_scores_are_recorded_for_the_run_of_the_bundle_alone(tmp_path: Path, models: Path) -> None:

@@ -19,8 +19,8 @@ from heedful.runtime.model_registry import Task as ServiceTask
 from heedful.text.arrays import Floats
 from heedful.training.data import class_numbers
 from heedful.training.errors import ConfigError
-from heedful.training.evaluate import BATCH, Server
 from heedful.training.tasks.base import Example, Task
+from tools.scoring import BATCH, Server
 
 TIMEOUT = 60
 """Seconds to wait for a service's answer."""

@@ -1,7 +1,7 @@
 """Score a model, one in this process or one served over HTTP: its answers against a split's labels."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from heedful.text.arrays import Floats
 from heedful.training import checkpoint
 from heedful.training.data import class_numbers, labels, subsample
 from heedful.training.errors import ConfigError, TrainingError
-from heedful.training.metrics import METRICS
+from heedful.training.metrics import METRICS, Score
 from heedful.training.tasks.base import UNLABELLED, Example, Task
 
 BATCH = 64
@@ -27,19 +27,6 @@ class Predictor(Protocol):
 
     def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
         """(N,) the answers that the metrics of the task's kind compare with the labels."""
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    dataset: str
-    split: str
-    metric: str
-    value: float
-    rows: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """The score as a card holds it."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
