@@ -7,18 +7,19 @@ from heedful.export.run import read
 from heedful.text.parse import Parser
 from heedful.training import tasks
 from tests.datasets import DATA, needs_data
+from tools.unpack import unpack
 
 ADAPTERS = Path("adapters")
 PAIRS = 200
 
 
 @needs_data
-def test_an_adapter_answers_as_its_card_says() -> None:
+def test_an_adapter_answers_as_its_card_says(tmp_path: Path) -> None:
     """On the first pairs of SNLI's dev split, where the score of all is .86 and its error here .025.
 
     tests/export/test_run.py exports a small one of this shape.
     """
-    trained = read(ADAPTERS / "ms-san-minilm-nli-genres")
+    trained = read(unpack(ADAPTERS / "ms-san-minilm-nli-genres", tmp_path))
     (claimed,) = (one.value for one in trained.scores if one.split == "dev")
     task = tasks.get("nli")
     examples = task.dev.read(DATA)[:PAIRS]

@@ -20,6 +20,7 @@ COMMANDS = {
     "trust": "Measure what bundles' attention is worth, or write docs/notes/attention.md.",
     "contrast": "Make pairs of sentences that differ in one word, for the tasks of NLI.",
     "everyday": "Judge the sentiment of sentences of broad text, for the task sentiment-everyday.",
+    "unpack": "Make a run of what git holds of a model over MiniLM, in adapters/.",
     "configuration": "Write docs/configuration.md, the fields of a run.",
     "openapi": "Print the OpenAPI document of the service.",
 }

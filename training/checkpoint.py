@@ -26,17 +26,11 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from heedful.files.atomic import remove_parts, write_file
-from heedful.training.errors import ConfigError, RunDamaged, RunMissing
+from heedful.training.errors import ConfigError, RunDamaged
 
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 BEST, LAST, LOG = "best.safetensors", "last.pt", "log.jsonl"
-FORMER_BEST = "best.pt"
-"""The best weights of a run from before 2026-11-29, and of the runs in `adapters/`, whose matrices have 8 bits."""
 RECORD, SCORES = "run.json", "scores.json"
-SCALE = ":scale"
-"""After the name of a matrix in 8 bits: the scales of its rows (O, 1), which it has to be multiplied by."""
-BASE_RUN = ":over"
-"""Key of the name of the run in the same folder that holds the weights which this one leaves out."""
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
@@ -59,12 +53,6 @@ def save_best(run: Path, weights: Mapping[str, Tensor]) -> None:
     tensors = {name: one.detach().cpu().contiguous() for name, one in weights.items()}
     content = safetensors.torch.save(tensors)
     write_file(run / BEST, lambda part: part.write_bytes(content))
-
-
-def best_file(run: Path) -> Path:
-    """The best weights, in the form that the run has them in."""
-    former = run / FORMER_BEST
-    return former if former.exists() and not (run / BEST).exists() else run / BEST
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -109,7 +97,7 @@ def weights_mismatch(run: Path, error: RuntimeError) -> RunDamaged:
     """The error for best weights that are not those of the model in the other files."""
     first = " ".join(str(error).split())[:200]
     return RunDamaged(
-        f"{run}: {best_file(run).name} is not of the run in {RECORD}: copy the whole folder: {first}"
+        f"{run}: {BEST} is not of the run in {RECORD}: copy the whole folder: {first}"
     )
 
 
@@ -117,36 +105,12 @@ def _damaged(file: Path, reason: str) -> RunDamaged:
     return RunDamaged(f"{file} is damaged: {reason}; remove it and train again")
 
 
-def stored_weights(run: Path) -> dict[str, Tensor]:
-    """As they are stored, with those that the base run holds.
-
-    Raises RunMissing where the folder of those is not there, and RunDamaged.
-    """
-    file = best_file(run)
-    if file.name == BEST:
-        try:
-            return safetensors.torch.load_file(file)
-        except SafetensorError as error:
-            raise _damaged(file, str(error)) from error
-    own = load(file)
-    if BASE_RUN not in own:
-        return own
-    base = run.parent / own.pop(BASE_RUN)
-    if not best_file(base).is_file():
-        raise RunMissing(f"{run} leaves out weights that {base} holds: put that folder beside it")
-    return stored_weights(base) | own
-
-
 def best(run: Path) -> dict[str, Tensor]:
-    """The best weights of a finished run in float32."""
-    stored = stored_weights(run)
-    found: dict[str, Tensor] = {}
-    for name, one in stored.items():
-        if name + SCALE in stored:
-            found[name] = one * stored[name + SCALE]
-        elif not name.endswith(SCALE):
-            found[name] = one.float() if one.is_floating_point() else one
-    return found
+    """The best weights of a finished run. Raises RunDamaged."""
+    try:
+        return safetensors.torch.load_file(run / BEST)
+    except SafetensorError as error:
+        raise _damaged(run / BEST, str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +197,7 @@ def last_state(
         if validate(state["config"], last) != config:
             raise ConfigError(f"{run} was started with another configuration: name another --run")
         scored = state.get("progress", {"best_epoch": 1})["best_epoch"]
-        if scored and not best_file(run).exists():
+        if scored and not (run / BEST).exists():
             raise RunDamaged(f"{run} holds no {BEST}: train the run again, in another folder")
     for name in (VOCAB, TOKENIZER, BEST, LAST, RECORD):
         remove_parts(run / name)

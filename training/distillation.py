@@ -53,7 +53,7 @@ def probabilities(
         raise ConfigError(
             f"teacher.run: {folder} is a cross-encoder's: --tasks tools.tasks reads it"
         )
-    weights = (folder / ENCODER if bundle else checkpoint.best_file(folder)).read_bytes()
+    weights = (folder / ENCODER if bundle else folder / checkpoint.BEST).read_bytes()
     key = chain([weights], ("\0".join(one).encode() + b"\0\0" for one in texts))
 
     def answer() -> Arrays:

@@ -56,7 +56,7 @@ def encoder_record(folder: Path) -> dict[str, Any]:
 
 def require(folder: Path) -> None:
     """Raises RunMissing where the run has not ended."""
-    for name in (checkpoint.RECORD, checkpoint.best_file(folder).name):
+    for name in (checkpoint.RECORD, checkpoint.BEST):
         _check(folder, name)
 
 

@@ -27,6 +27,7 @@ from heedful.training.errors import RunMissing
 from tests.asking import classify
 from tests.builders import BuiltParser
 from tests.transformer import tiny_folder
+from tools.unpack import BASE_RUN, PACKED, SCALE, unpack
 
 GOOD, BAD = ("good", "lovely", "fine"), ("bad", "awful", "dull")
 TEXTS = ["a movie is good", "a movie is dull", "an unheard movie is  lovely", "bad"]
@@ -143,20 +144,21 @@ def test_a_run_in_8_bits_over_another_is_exported_without_the_dataset(
     stored = {}
     for name, one in checkpoint.best(folder).items():
         if one.ndim == 2 and one.is_floating_point():
-            stored[name], stored[name + checkpoint.SCALE] = int8_rows(one)
+            stored[name], stored[name + SCALE] = int8_rows(one)
         else:
             stored[name] = one.half() if one.is_floating_point() else one
     first, second = (Path(shutil.copytree(folder, tmp_path / "adapters" / name)) for name in "ab")
     for copy in (first, second):
         (copy / checkpoint.BEST).unlink()
     changed = next(name for name in stored if name.startswith("head.") and stored[name].ndim == 2)
-    checkpoint.save(first / checkpoint.FORMER_BEST, stored)
-    checkpoint.save(
-        second / checkpoint.FORMER_BEST, {checkpoint.BASE_RUN: "a", changed: 2 * stored[changed]}
-    )
+    checkpoint.save(first / PACKED, stored)
+    checkpoint.save(second / PACKED, {BASE_RUN: "a", changed: 2 * stored[changed]})
+    for copy in (first, second):
+        (copy / checkpoint.SCORES).write_text("[]")
     record = json.loads((second / checkpoint.RECORD).read_text())
     (second / checkpoint.RECORD).write_text(json.dumps({**record, "temperature": 1.5}))
 
+    second = unpack(second, tmp_path / "runs")
     whole, small = run.read(folder), run.read(second)
     ids, pieces = torch.tensor([[2, 5, 6, 7, 3]]), torch.tensor([[1, 2]])
     arrays = (ids, torch.tensor([2]), torch.tensor([[1, 1]]), torch.tensor(0.25), pieces)
@@ -168,9 +170,9 @@ def test_a_run_in_8_bits_over_another_is_exported_without_the_dataset(
     assert "not measured" in capsys.readouterr().err
     card = read(bundle).card
     assert (card.temperature, card.trained) == (1.5, None)
-    alone = shutil.copytree(second, tmp_path / "elsewhere" / "b")
-    with pytest.raises(RunMissing, match=r"b leaves out weights that .*elsewhere/a holds"):
-        run.read(alone)
+    alone = shutil.copytree(tmp_path / "adapters" / "b", tmp_path / "elsewhere" / "b")
+    with pytest.raises(RunMissing, match=r"elsewhere/a holds no best\.pt"):
+        unpack(alone, tmp_path / "runs")
 
 
 @pytest.mark.parametrize(
