@@ -20,10 +20,6 @@ PRODUCT = "MatMulIntegerToFloat"
 """ONNX Runtime's product of bytes, which `export.int8` writes."""
 ATTEND = ["Add", "Tanh", "Mul", "Exp", "MatMul", "Clip", "Mul", "MatMul", "Div"]
 """The steps of `models.disan.attend`, the body of a loop over reference tokens."""
-CELLS = 256
-"""Pairs of tokens in a step of DirectionalAttention's definition, of all sentences: 0.3 MB for 300 features."""
-SUMMED = 128
-"""Terms that ONNX Runtime's product adds up at once. Where there are more, a sum begins at a multiple of it."""
 
 ROWS = """
 RoundRows (x) => (bytes, scales)
@@ -212,77 +208,33 @@ ROUND = """    further{i} = Gather <axis = 0> (above{i}, up{i})
     above{next} = Max (above{i}, further{i})
     up{next} = Gather <axis = 0> (up{i}, up{i})"""
 
-DIRECTIONAL = f"""
+DIRECTIONAL = """
 DirectionalAttention (queries, allowed, keys, values, c) => (s)
-{{
+{
     zero = Constant <value_ints = [0]> ()
     one = Constant <value_ints = [1]> ()
-    last = Constant <value_ints = [-1]> ()
     row = Constant <value_ints = [-2]> ()
-    cells = Constant <value_ints = [{CELLS}]> ()
-    summed = Constant <value_ints = [{SUMMED}]> ()
-    within = Constant <value_ints = [1, 2, 3]> ()
-    before = Constant <value_ints = [0, 0, 0, 0]> ()
-    behind = Constant <value_ints = [0, 0, 0]> ()
-    least = Constant <value = float {{0.001}}> ()
-    L = Shape <start = 0, end = 1> (queries)
-    B = Shape <start = 1, end = 2> (queries)
-    tokens = Mul (L, B)
-    fit = Div (cells, tokens)
-    most = Min (fit, L)
-    block = Max (most, one)
-    over = Add (L, block)
-    up = Sub (over, one)
-    blocks = Div (up, block)
-    padded = Mul (blocks, block)
-    padding = Sub (padded, L)
-    pads = Concat <axis = 0> (before, padding, behind)
-    query_pad = Pad (queries, pads)
-    query_row = Shape <start = 1> (queries)
-    query_shape = Concat <axis = 0> (blocks, block, query_row)
-    query_blocks = Reshape (query_pad, query_shape)
-    allowed_pad = Pad (allowed, pads)
-    allowed_row = Shape <start = 1> (allowed)
-    allowed_shape = Concat <axis = 0> (blocks, block, allowed_row)
-    allowed_blocks = Reshape (allowed_pad, allowed_shape)
-    anyone = ReduceMax <keepdims = 0> (allowed_blocks, within)
-    first = ArgMax <axis = 1> (anyone)
-    final = ArgMax <axis = 1, select_last_index = 1> (anyone)
-    stops = Add (final, one)
-    beyond = Mod (first, summed)
-    long = Greater (L, summed)
-    aligned = Cast <to = 7> (long)
-    earlier = Mul (beyond, aligned)
-    starts = Sub (first, earlier)
-    found = Scan <num_scan_inputs = 4, body =
-      step (float[] query, float[] may, int64[] start, int64[] stop) => (float[] attention) {{
-        near_keys = Slice (keys, start, stop, one)
-        near_values = Slice (values, start, stop, one)
-        near = Slice (may, start, stop, last)
-        twice = Concat <axis = -2> (near, near)
-        pair = Add (near_keys, query)
+    least = Constant <value = float {0.001}> ()
+    s = Scan <num_scan_inputs = 2, body =
+      step (float[] query, float[] may) => (float[] attention) {
+        twice = Concat <axis = -2> (may, may)
+        pair = Add (keys, query)
         bounded = Tanh (pair)
         scores = Mul (bounded, c)
         powers = Exp (scores)
         totals = MatMul (twice, powers)
         clipped = Clip (totals, least)
-        weighed = Mul (powers, near_values)
+        weighed = Mul (powers, values)
         sums = MatMul (twice, weighed)
         both = Div (sums, clipped)
         attention = Slice (both, zero, one, row)
-    }}> (query_blocks, allowed_blocks, starts, stops)
-    result_row = Shape <start = 2> (found)
-    result_shape = Concat <axis = 0> (last, result_row)
-    joined = Reshape (found, result_shape)
-    s = Slice (joined, zero, L, zero)
-}}
+    }> (queries, allowed)
+}
 """
 """`models.disan.attend` for every reference token: queries (L, B, 1, D), allowed (L, B, 1, L), keys, values (B, L, D)
 -> (L, B, 1, D).
 
-Several reference tokens in a step, over the tokens that they may attend to: a step costs 15 µs beside what it
-computes, and a block with a direction needs half of the pairs. What is left out are zeros at the two ends of a sum, so
-the bits stay. The sums are computed as two equal rows, for the reason that `export.int8` gives.
+The sums are computed as two equal rows, for the reason that `export.int8` gives.
 """
 
 

@@ -89,17 +89,14 @@ def test_calibration_and_intervals() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "options", "said"),
+    ("content", "said"),
     [
-        ("text,label\nbad,Negativ\n", {}, r"no row has a label of tiny-sst2, .*did you mean 'negative'\?"),
-        ("text,topic\nbad,x\n", {}, "no column 'label': .*; set --text-column or --label-column"),
-        ("text,label\n,negative\n", {}, "no row has a label of tiny-sst2, .*--label-column has none"),
-        ("text,label\nbad,negative\n", {"task": "sst2"}, "--model scores a file: leave out the task"),
+        ("text,label\nbad,Negativ\n", r"no row has a label of tiny-sst2, .*did you mean 'negative'\?"),
+        ("text,topic\nbad,x\n", "no column 'label': .*; set --text-column or --label-column"),
+        ("text,label\n,negative\n", "no row has a label of tiny-sst2, .*--label-column has none"),
     ],
 )  # fmt: skip
-def test_what_is_refused(
-    models: Path, tmp_path: Path, content: str, options: dict[str, str], said: str
-) -> None:
+def test_what_is_refused(models: Path, tmp_path: Path, content: str, said: str) -> None:
     (tmp_path / "t.csv").write_text(content)
     with pytest.raises(CommandError, match=said):
-        command(str(tmp_path / "t.csv"), model="tiny-sst2", models=models, **options)  # type: ignore[arg-type]
+        command(str(tmp_path / "t.csv"), model="tiny-sst2", models=models)
