@@ -18,10 +18,10 @@ from heedful.export.errors import ParityError
 from heedful.export.graph_edits import edited, renamed
 from heedful.export.linear_head import OPSET, TOLERANCE, LinearHead
 from heedful.export.weight_sharing import serialize
-from heedful.export.word_scale import unscalable
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER, TOKENIZER, VOCAB
 from heedful.runtime.engine.graphs import encoder_feeds, encoder_inputs
+from heedful.runtime.explain.graph import SCALE
 from heedful.text import composition
 from heedful.text.batch import PAD, Sentence, collate
 from heedful.text.graph import open_session
@@ -50,7 +50,7 @@ def with_words(base: Bundle, lexicon: Lexicon, linear: Linear) -> Bundle:
     """
     extra = 0 if len(lexicon) == len(base.vocab) else len(base.vocab)
     attach = _Attachment(linear, base.card.composed, len(base.vocab), extra, base.card.dimension)
-    graphs = edited(base, lambda model: attach(unscalable(model)))
+    graphs = edited(base, lambda model: attach(_unscalable(model)))
     files = {**base.files, **graphs, **_lexicon_file(base, lexicon)}
     classes = linear.words.shape[1]
     card = base.card.model_copy(update={"dimension": base.card.dimension + classes})
@@ -80,6 +80,14 @@ def words_alone(base: Bundle, lexicon: Lexicon, linear: Linear) -> Bundle:
     attach = _Attachment(linear, card.composed, len(lexicon), 0, 0)
     files = {**_lexicon_file(base, lexicon), ENCODER: serialize(attach(model))}
     return replace(base, card=card, files=files, vocab=lexicon)
+
+
+def _unscalable(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The graph without the input `scale`, in place: now not only the encoder reads the words."""
+    kept = [value for value in model.graph.input if value.name != SCALE]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    return model
 
 
 def _lexicon_file(base: Bundle, lexicon: Lexicon) -> dict[str, bytes]:

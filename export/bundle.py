@@ -24,7 +24,6 @@ from heedful.export.weight_storage import (
     store_tables,
     weight_keys,
 )
-from heedful.export.word_scale import scalable
 from heedful.models.registry import ENCODERS
 from heedful.models.sentence import SentenceEncoder
 from heedful.runtime.bundles.bundle import Bundle
@@ -108,7 +107,7 @@ def _made(
     traced = copy.deepcopy(exact)
     store_tables(traced.encoder, storage, linear=linear)
     encoder = encoder_graph(traced.encoder)
-    explain = scalable(explain_graph(traced.encoder))
+    explain = explain_graph(traced.encoder)
     weights = weight_keys(traced.encoder)
     vocab, lexicon = trained.vocab, _lexicon_file(trained.vocab)
     files, keys = dict(lexicon), frozenset[str]()

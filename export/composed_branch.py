@@ -10,7 +10,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 from heedful.export.errors import ExportError
 from heedful.export.graph_edits import renamed, values_read, with_nodes
-from heedful.export.word_scale import word_vectors
 
 IDS, FEATURES = "ids", "features"
 NONE = "composed_none"
@@ -23,11 +22,9 @@ def composed_in_branch(model: onnx.ModelProto) -> None:
     """
     if FEATURES not in {value.name for value in model.graph.input}:
         return
-    nodes, output = list(model.graph.node), word_vectors(model)
-    (at,) = (i for i, node in enumerate(nodes) if output in node.output)
-    join = nodes[at]
-    if join.op_type != "Where":
-        raise ExportError("nothing chooses between composed words and those of the list")
+    nodes = list(model.graph.node)
+    at = _choice(nodes)
+    join, (output,) = nodes[at], nodes[at].output
     inside = _only_for(nodes, at)
     composed, listed, least, any_ = (
         f"{output}_{part}" for part in ("composed", "listed", "least", "any")
@@ -49,6 +46,17 @@ def composed_in_branch(model: onnx.ModelProto) -> None:
     before = [node for i, node in enumerate(nodes[:at]) if i not in inside]
     del model.graph.value_info[:]  # values of the branch are in no list of the graph around it
     with_nodes(model, [*before, *made, *nodes[at + 1 :]])
+
+
+def _choice(nodes: list[onnx.NodeProto]) -> int:
+    """The place of the step that takes a composed vector where an id is negative. Raises ExportError."""
+    derived = {IDS}
+    for i, node in enumerate(nodes):
+        if node.op_type == "Where" and node.input[0] in derived:
+            return i
+        if node.op_type in ("Less", "Unsqueeze") and node.input[0] in derived:
+            derived.update(node.output)
+    raise ExportError("nothing chooses between composed words and those of the list")
 
 
 def _only_for(nodes: list[onnx.NodeProto], at: int) -> set[int]:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import onnx
 import torch
 from google.protobuf.message import Message
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from heedful.export.convolutions import as_products
 from heedful.export.weight_sharing import serialize
 from heedful.models.sentence import Explanation, SentenceEncoder
+from heedful.runtime.explain.graph import SCALE
 from heedful.text import composition
 
 OPSET = 20
@@ -32,12 +34,27 @@ def explain_graph(model: SentenceEncoder) -> bytes:
     It outputs the embedding (B, D) and the parts of an Explanation that the encoder has: states
     (B, L, S), pooling (B, P, L), maps (B, M, L or 1, L), gate (B, G, L). The metadata list the names
     of the stacked ones as JSON, under the output's name.
+
+    The optional input `scale` (B, L), by which each word vector is multiplied, is the path that integrated gradients
+    follow; it is 1 by default. A graph that reads word pieces has none: a transformer mixes them before they are words.
     """
-    example, shapes = _example(("ids", "lengths", *model.inputs, *model.encoder.priors))
+    scaled = () if "pieces" in model.inputs else (SCALE,)
+    example, shapes = _example(("ids", "lengths", *model.inputs, *scaled, *model.encoder.priors))
     with torch.no_grad():
         explanation = model.eval().explain(**example)
     names = {kind: list(tensors) for kind, tensors in _named(explanation).items()}
-    return graph(_Explained(model), example, shapes, ["embedding", "states", *names], names)
+    content = graph(_Explained(model), example, shapes, ["embedding", "states", *names], names)
+    return _with_default_scale(content) if scaled else content
+
+
+def _with_default_scale(content: bytes) -> bytes:
+    """The graph, whose input `scale` is a factor of 1 where it is not given."""
+    made = onnx.load_from_string(content)
+    (at,) = (i for i, value in enumerate(made.graph.input) if value.name == SCALE)
+    any_size = onnx.helper.make_tensor_value_info(SCALE, onnx.TensorProto.FLOAT, ["SB", "SL"])
+    made.graph.input[at].CopyFrom(any_size)
+    made.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((1, 1), np.float32), SCALE))
+    return serialize(made)
 
 
 class _Explained(nn.Module):
@@ -55,13 +72,15 @@ class _Explained(nn.Module):
         alpha: Tensor | None = None,
         pieces: Tensor | None = None,
         features: Tensor | None = None,
+        scale: Tensor | None = None,
         direction: Tensor | None = None,
         word: Tensor | None = None,
         dependency: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
         every = {"direction": direction, "word": word, "dependency": dependency}
         switches = {name: switch for name, switch in every.items() if switch is not None}
-        explanation = self.model.explain(ids, lengths, heads, alpha, pieces, features, **switches)
+        inputs = (ids, lengths, heads, alpha, pieces, features, scale)
+        explanation = self.model.explain(*inputs, **switches)
         stacked = (torch.stack(list(each.values()), 1) for each in _named(explanation).values())
         return explanation.sentence, explanation.states, *stacked
 
@@ -82,6 +101,7 @@ def _example(inputs: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, dict[i
         "lengths": {0: "B"},
         "heads": per_word,
         "pieces": per_word,
+        SCALE: per_word,
         "features": {0: "K"},
     }
     example = {
@@ -90,6 +110,7 @@ def _example(inputs: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, dict[i
         "heads": torch.arange(L).repeat(B, 1),
         "alpha": torch.tensor(1.0),
         "pieces": torch.ones(B, L, dtype=torch.long),
+        SCALE: torch.ones(B, L),
         "features": torch.ones(2, composition.FEATURES, dtype=torch.long),
         # one tensor each: the exporter merges inputs that are the same tensor
         **{prior: torch.tensor(True) for prior in ("direction", "word", "dependency")},

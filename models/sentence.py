@@ -96,10 +96,13 @@ class SentenceEncoder(nn.Module):
         alpha: Tensor | None = None,
         pieces: Tensor | None = None,
         features: Tensor | None = None,
+        scale: Tensor | None = None,
         **switches: Tensor,
     ) -> Explanation:
-        """The encoder's explanation of what `forward` reads."""
+        """The encoder's explanation of what `forward` reads, with each word vector times `scale` (B, L)."""
         words, structure = self._read(ids, heads, alpha, pieces, features)
+        if scale is not None:
+            words = words * scale[:, :, None]
         explanation: Explanation = self.encoder.explain(words, lengths, **structure, **switches)
         return replace(explanation, sentence=self._project(explanation.sentence))
 

@@ -11,6 +11,7 @@ from heedful.training.errors import ConfigError
 from heedful.training.restore import read_record, require
 from heedful.training.tasks.base import Task
 from tools.local_model import LocalModel, open_model
+from tools.options import FolderParser
 from tools.scoring import label_mismatch_warnings, measure, record_score
 
 
@@ -23,12 +24,7 @@ def command(
         typer.Option(help="Record the scores in this run's folder, for its next export."),
     ] = None,
     url: Url = URL,
-    parser: Annotated[
-        str | None,
-        typer.Option(
-            help="For a folder: the spaCy pipeline to load it with; default: the one beside it."
-        ),
-    ] = None,
+    parser: FolderParser = None,
     data: Data = DATA,
     tasks: Tasks = "",
 ) -> None:

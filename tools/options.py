@@ -7,3 +7,10 @@ import typer
 
 Bundles = Annotated[list[Path], typer.Argument(help="Bundle folders.")]
 Results = Annotated[Path, typer.Option(help="Folder of tables and records.")]
+FolderParser = Annotated[
+    str | None,
+    typer.Option(
+        "--parser",
+        help="For a folder: the spaCy pipeline to load it with; default: the one beside it.",
+    ),
+]

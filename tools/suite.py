@@ -11,7 +11,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from heedful.cli.options import DATA, Data, FolderParser
+from heedful.cli.options import DATA, Data
 from heedful.files.atomic import write_json
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import CARD
@@ -23,6 +23,7 @@ from heedful.training.errors import ConfigError
 from heedful.training.similarity import Embed, Figure, Split
 from heedful.training.tasks.base import Example
 from tools.local_model import LocalModel, open_folder
+from tools.options import FolderParser
 from tools.scoring import measure
 from tools.suites import embedding as embedding_suite
 from tools.suites import static_table

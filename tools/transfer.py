@@ -12,7 +12,7 @@ import torch
 import typer
 
 import heedful
-from heedful.cli.options import DATA, Data, FolderParser, Threads
+from heedful.cli.options import DATA, Data, Threads
 from heedful.files.atomic import write_json
 from heedful.training import tasks, teachers
 from heedful.training.data import labels
@@ -20,7 +20,7 @@ from heedful.training.metrics import pearson, spearman
 from heedful.training.similarity import Embed, pair_cosines
 from heedful.training.source_commit import source_commit
 from heedful.training.tasks import stsb
-from tools.options import Results
+from tools.options import FolderParser, Results
 from tools.suites.transfer import accuracies
 from tools.tasks.senteval import SUBJ
 

@@ -31,7 +31,7 @@ MAX_WEIGHTS = 2**18
 """Most weights in all maps of one sentence: about 3 MB of JSON."""
 PRIORS = ("direction", "word", "dependency")
 SCALE = "scale"
-"""Optional input (B, L): a factor of each word vector, 1 by default (export.word_scale)."""
+"""Optional input (B, L): a factor of each word vector, 1 by default (export.onnx)."""
 TYPES = ("float", "float16", "int8", "uint8", "int32", "int64", "bool")
 """Of weights, by ONNX Runtime's names. They are numpy's, but for float32's."""
 RANKS = {"embedding": 2, "states": 3, "pooling": 3, "maps": 4, "gate": 3}
