@@ -13,7 +13,6 @@ from google.protobuf.message import Message
 from onnxscript import optimizer
 from torch import Tensor, nn
 
-from heedful.export.convolutions import as_products
 from heedful.export.weight_sharing import serialize
 from heedful.models.sentence import Explanation, SentenceEncoder
 from heedful.runtime.explain.graph import SCALE
@@ -152,7 +151,7 @@ def graph(
         for value in node.outputs:
             if value.name in outputs and not value.is_graph_output():
                 value.name = f"{value.name}_inner"
-    model = as_products(program.model_proto)
+    model = program.model_proto
     _strip(model)
     onnx.helper.set_model_props(
         model, {key: json.dumps(value) for key, value in (metadata or {}).items()}

@@ -170,15 +170,12 @@ def weight_keys(model: nn.Module) -> dict[str, str]:
 def _forms(weight: Tensor) -> Iterator[tuple[Tensor, Floats]]:
     """Views of a weight, each with the array as which a graph may hold it.
 
-    It holds a weight as it is, a matrix turned round, and of a kernel (N, C, K) what `export.convolutions` makes.
+    It holds a weight as it is, and a matrix turned round.
     """
     if weight.dim() > 1:
         yield weight, weight.numpy()
     if weight.dim() == 2:
         yield weight.T, weight.T.numpy()
-    if weight.dim() == 3:
-        view = weight.permute(1, 2, 0)
-        yield view, view.numpy().reshape(len(view), -1)
 
 
 def store_half(model: onnx.ModelProto, weights: Mapping[str, str] = {}) -> onnx.ModelProto:

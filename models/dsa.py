@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from heedful.models.convolution import Convolution
 from heedful.models.initialise import he
 from heedful.models.masks import token_mask
 from heedful.models.sentence import Encoder, Explanation
@@ -24,7 +25,7 @@ class Layer(nn.Sequential):
     def __init__(self, inputs: int, outputs: int, kernel: int, dropout: float) -> None:
         convolution = nn.Conv1d(inputs, outputs, kernel, padding=kernel // 2)
         he(convolution, dropout)
-        super().__init__(convolution, nn.Dropout(dropout), nn.LeakyReLU())
+        super().__init__(Convolution(convolution), nn.Dropout(dropout), nn.LeakyReLU())
 
 
 class DenseBlock(nn.Module):

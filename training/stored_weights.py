@@ -72,14 +72,7 @@ def put(
     missing = dict(module.named_parameters())
     with torch.no_grad():
         for name, one in state.items():
-            found = held.pop(names.get(name, name), None)
-            if (
-                found is None
-                and one.dim() == 3
-                and (kernel := held.pop(f"{name}_matrix", None)) is not None
-            ):
-                C, K = one.shape[1:]
-                found = kernel.reshape(C, K, -1).transpose(2, 0, 1)
+            found = held.pop(names.get(name, name), held.pop(f"{name}_matrix", None))
             if found is not None:
                 _copy(one, found, name)
                 missing.pop(name, None)

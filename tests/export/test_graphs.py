@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.export.int8 import products
 from heedful.export.onnx import encoder_graph, head_graph
 from heedful.export.weight_storage import round_weights
 from heedful.models.heads import BatchNormClassificationHead, BatchNormNLIHead
@@ -92,3 +93,17 @@ def test_disan_holds_no_weight_per_pair_and_feature() -> None:
     feeds = {"ids": np.ones((B, L), np.int64), "lengths": np.full(B, L)}
     sizes = [np.asarray(value).size for value in session.run(None, feeds)]
     assert max(sizes) < B * L * L * DIM
+
+
+@pytest.mark.parametrize("name", ["dsa", "cnn-max"])
+def test_convolutions_are_products(name: str) -> None:
+    torch.manual_seed(0)
+    table = word_table(torch.randn(WORDS, DIM), frozen=True)
+    model = SentenceEncoder(table, build(name, {"dim": DIM, "max_tokens": 30})).eval()
+    graph = onnx.load_from_string(encoder_graph(model))
+    kinds = [node.op_type for node in graph.graph.node]
+    assert "Conv" not in kinds
+    names = {product.matrix for product in products(graph)}
+    weights = [one for one, _ in model.named_parameters() if one.endswith("weight")]
+    convolved = {one for one in weights if ".convolutions." in one or ".cnn." in one}
+    assert convolved <= names

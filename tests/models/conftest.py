@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 import tools.encoders  # noqa: F401
+from heedful.models.convolution import Convolution
 from tests.reference.arithmetic import Array
 
 torch.set_num_threads(1)  # small tensors: a second thread only waits for the first
@@ -11,6 +12,12 @@ torch.set_num_threads(1)  # small tensors: a second thread only waits for the fi
 
 def array(tensor: torch.Tensor) -> Array:
     return tensor.detach().double().numpy()
+
+
+def kernel_of(layer: Convolution) -> Array:
+    """(N, C, K)."""
+    matrix = array(layer.weight)
+    return matrix.reshape(len(matrix), layer.kernel, -1).transpose(2, 0, 1)
 
 
 def randomise(module: nn.Module, scale: float = 0.5) -> None:

@@ -5,11 +5,12 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.models.convolution import Convolution
 from heedful.models.dsa import DSA, WordFeatures, dynamic_attention
 from heedful.models.heads import BatchNormClassificationHead, BatchNormNLIHead
 from heedful.models.initialise import he
 from heedful.models.masks import token_mask
-from tests.models.conftest import array, randomise
+from tests.models.conftest import array, kernel_of, randomise
 from tests.reference import dsa as reference
 from tests.reference.arithmetic import Array
 from tools.encoders.cnn_self_attention import CNNSelfAttention
@@ -25,8 +26,8 @@ def single(**config: int) -> DSA:
 
 def convolutions(block: nn.Module) -> list[reference.Convolution]:
     """In the order they are applied."""
-    found = [module for module in block.modules() if isinstance(module, nn.Conv1d)]
-    return [reference.Convolution(*map(array, layer.parameters())) for layer in found]
+    found = [module for module in block.modules() if isinstance(module, Convolution)]
+    return [reference.Convolution(kernel_of(layer), array(layer.bias)) for layer in found]
 
 
 def weights(words: WordFeatures) -> reference.Weights:
@@ -116,6 +117,13 @@ def test_heads_are_the_references() -> None:
         np.testing.assert_allclose(scores[row], expected, atol=1e-10)
     assert len(hidden_layers(nli)[0]) == 2
     assert len(hidden_layers(single_sentence)[0]) == 1
+
+
+@pytest.mark.parametrize(("kernel", "padding"), [(1, 0), (3, 1), (5, 2), (4, 3)])
+def test_a_product_is_the_convolution(kernel: int, padding: int) -> None:
+    torch.manual_seed(0)
+    layer, x = nn.Conv1d(6, 5, kernel, padding=padding), torch.randn(3, 6, 9)
+    torch.testing.assert_close(Convolution(layer)(x), layer(x))
 
 
 def test_he_keeps_the_variance_of_what_dropout_leaves() -> None:

@@ -10,7 +10,7 @@ from heedful.models.gru import BiGRU
 from heedful.models.lama import LAMA, LowRankAttention
 from heedful.models.registry import build
 from heedful.models.sentence import Encoder
-from tests.models.conftest import array, randomise
+from tests.models.conftest import array, kernel_of, randomise
 from tests.reference import lama as reference
 from tests.reference.arithmetic import Array
 from tools.encoders.lama_baselines import SAN, BiGRUMax, CNNMax, Transformer
@@ -75,7 +75,7 @@ def expected(model: Encoder, x: Array) -> Array:
         case BiGRUMax():
             return np.array([max(one) for one in zip(*annotations(model.words, x), strict=True)])
         case CNNMax():
-            parts = [map(array, one.parameters()) for one in model.convolutions]
+            parts = [(kernel_of(one), array(one.bias)) for one in model.convolutions]
             return np.concatenate([reference.cnn_max(words, *part) for part in parts])
         case Transformer():
             weights = reference.Transformer(

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from heedful.models.convolution import Convolution
 from heedful.models.gru import BiGRU
 from heedful.models.lama import WeightedHeads, over_words
 from heedful.models.masks import token_mask
@@ -71,7 +72,7 @@ class CNNMax(Encoder):
         super().__init__()
         self.dim = maps * len(self.WINDOWS)
         self.convolutions = nn.ModuleList(
-            nn.Conv1d(dim, maps, window, padding=window - 1) for window in self.WINDOWS
+            Convolution(nn.Conv1d(dim, maps, window, padding=window - 1)) for window in self.WINDOWS
         )
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
