@@ -9,16 +9,15 @@ from heedful.export.bundle import TrainedModel
 from heedful.export.bundle_writer import card_of
 from heedful.export.dev_split import DevSplit, graph_vectors, torch_head, torch_vectors
 from heedful.export.errors import ExportError
-from heedful.export.head import open_head
+from heedful.export.golden import open_head
 from heedful.runtime.answers import normalise
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, Card, ScoreCard, TrainedCard
 from heedful.runtime.bundles.golden import outputs
 from heedful.text.arrays import Doubles, Floats
-from heedful.training.calibration import fit_temperature
 from heedful.training.data import labels
 from heedful.training.errors import ConfigError
-from heedful.training.metrics import Score
+from heedful.training.metrics import Score, fit_temperature
 
 MAX_LOSS = 0.005
 ROWS = 1_100

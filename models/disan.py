@@ -5,6 +5,7 @@ attended to, j the reference.
 """
 
 import operator
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
@@ -12,7 +13,6 @@ from torch import Tensor, nn
 
 from heedful.models.masks import token_mask
 from heedful.models.pooling import AttentivePooling
-from heedful.models.scan import scan
 from heedful.models.sentence import Encoder, Explanation
 
 C = 5.0
@@ -42,6 +42,31 @@ def source2token(dim: int, dropout: float) -> AttentivePooling:
             nn.Linear(dim, dim),
         )
     )
+
+
+def scan(
+    step: Callable[..., tuple[Tensor, ...]],
+    carry: Sequence[Tensor],
+    xs: Sequence[Tensor],
+    constants: Sequence[Tensor],
+) -> tuple[Tensor, ...]:
+    """A loop over tokens that is exported as one ONNX Scan node.
+
+    It runs `step(*carry, *x, *constants) -> (*carry, *outputs)` for each x along the first axis of `xs`, and returns the
+    outputs, stacked along a new first axis. `step` may read nothing but its arguments and returns no tensor twice and
+    none of its arguments: torch refuses to export it otherwise.
+    """
+    kept = len(carry)
+    if torch.compiler.is_exporting():
+        results = torch.ops.higher_order.scan(step, list(carry), list(xs), tuple(constants))
+        return tuple(results[kept:])
+    # torch's scan compiles its step first: in training a plain loop is simpler and as fast.
+    state, outputs = tuple(carry), []
+    for x in zip(*(tensor.unbind() for tensor in xs), strict=True):
+        results = step(*state, *x, *constants)
+        state = results[:kept]
+        outputs.append(results[kept:])
+    return tuple(torch.stack(output) for output in zip(*outputs, strict=True))
 
 
 def attend(query: Tensor, allowed: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor]:

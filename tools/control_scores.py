@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from heedful.export.head import open_head
+from heedful.export.golden import open_head
 from heedful.runtime.answers import cosines, expected_score
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER, EXPLAIN

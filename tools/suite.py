@@ -18,8 +18,8 @@ from heedful.runtime.bundles.card import CARD
 from heedful.text.arrays import Floats
 from heedful.text.kinds import NLI_LABELS
 from heedful.training import tasks, teacher_vectors, teachers
-from heedful.training.calibration import Numbers
 from heedful.training.errors import ConfigError
+from heedful.training.metrics import Numbers
 from heedful.training.similarity import Embed, Figure, Split
 from heedful.training.tasks.base import Example
 from tools.local_model import LocalModel, open_folder

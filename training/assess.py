@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedGroupKFold
 
 from heedful.text.arrays import Doubles, Ints
-from heedful.training.calibration import best_temperature
+from heedful.training.metrics import best_temperature
 from heedful.training.soft_logistic import probabilities
 
 Flags = npt.NDArray[np.bool_]

@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -22,7 +24,6 @@ from heedful.training import transformer, vectors, word2vec
 from heedful.training.config import Paths, RunConfig
 from heedful.training.data import Examples, vocabulary
 from heedful.training.emoji_vectors import NamedEmoji, new_emoji
-from heedful.training.neighbourhoods import neighbourhoods
 from heedful.training.objectives import Objective
 from heedful.training.parses import Parsed, parse
 from heedful.training.restore import read_words
@@ -143,6 +144,23 @@ def _word_table(
         seed=config.seed,
     )
     return vocab, table
+
+
+def neighbourhoods(vectors: npt.NDArray[Any], size: int, rng: np.random.Generator) -> list[Ints]:
+    """(N, D) -> groups of at most `size` rows that lie near each other, which are hard to tell apart.
+
+    The rows are halved again and again along a random direction between two of them (a random projection tree).
+    """
+    pending, found = [np.arange(len(vectors))], []
+    while pending:
+        group = pending.pop()
+        if len(group) <= size:
+            found.append(group)
+            continue
+        first, second = vectors[rng.choice(group, 2, replace=False)].astype(np.float32)
+        order = np.argsort(vectors[group].astype(np.float32) @ (first - second), kind="stable")
+        pending += np.array_split(group[order], 2)
+    return found
 
 
 def start_context(encoder: Encoder, words: Tensor | nn.Module, ids: Ints) -> None:

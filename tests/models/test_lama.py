@@ -6,8 +6,7 @@ import torch
 from torch import nn
 
 from heedful.models.average import Average
-from heedful.models.gru import BiGRU
-from heedful.models.lama import LAMA, LowRankAttention
+from heedful.models.lama import LAMA, BiGRU, LowRankAttention
 from heedful.models.registry import build
 from heedful.models.sentence import Encoder
 from tests.models.conftest import array, kernel_of, randomise

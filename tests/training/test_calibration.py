@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heedful.runtime.answers import softmax
-from heedful.training.calibration import fit_temperature
+from heedful.training.metrics import fit_temperature
 from tools.suites.figures import calibration_error
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from heedful.training.neighbourhoods import neighbourhoods
+from heedful.training.prepare import neighbourhoods
 
 
 def test_groups_are_a_partition_of_near_rows() -> None:

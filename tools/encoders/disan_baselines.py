@@ -5,10 +5,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from heedful.models.disan import glorot, source2token
+from heedful.models.disan import glorot, scan, source2token
 from heedful.models.masks import token_mask
 from heedful.models.pooling import AttentivePooling
-from heedful.models.scan import scan
 from heedful.models.sentence import Encoder, Explanation
 from tools.encoders.attention import head_maps, multi_head
 from tools.encoders.positions import add_positions

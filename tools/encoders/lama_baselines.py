@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from heedful.models.convolution import Convolution
-from heedful.models.gru import BiGRU
-from heedful.models.lama import WeightedHeads, over_words
+from heedful.models.lama import BiGRU, WeightedHeads, over_words
 from heedful.models.masks import token_mask
 from heedful.models.pooling import max_pooling, max_share, mean_pooling, mean_share
 from heedful.models.sentence import Encoder, Explanation

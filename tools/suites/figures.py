@@ -8,8 +8,8 @@ from scipy.special import softmax
 
 from heedful.cli import scores
 from heedful.text.kinds import NLI_LABELS
-from heedful.training.calibration import Numbers
 from heedful.training.data import labels
+from heedful.training.metrics import Numbers
 from heedful.training.similarity import Embed, Figure, Split, sample, similarities
 from heedful.training.tasks import nli, sick, sst
 from heedful.training.tasks.base import Example, Reader

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.training.calibration import Numbers
+from heedful.training.metrics import Numbers
 from heedful.training.tasks.base import Example
 from tools.suites import figures as suite
 from tools.tasks.plain_pairs import FILE, in_passages, passages, spelled
