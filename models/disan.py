@@ -52,7 +52,7 @@ def scan(
 ) -> tuple[Tensor, ...]:
     """A loop over tokens that is exported as one ONNX Scan node.
 
-    It runs `step(*carry, *x, *constants) -> (*carry, *outputs)` for each x along the first axis of `xs`, and returns the
+    It runs `step(*carry, *x, *constants) -> (*carry, *outputs)` for each x along the first axis of `xs`, and gives the
     outputs, stacked along a new first axis. `step` may read nothing but its arguments and returns no tensor twice and
     none of its arguments: torch refuses to export it otherwise.
     """

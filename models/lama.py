@@ -19,7 +19,8 @@ PRIOR = 0.1
 class BiGRU(nn.Module):
     """Both directions of a GRU, eq. (3.1)-(3.4) and (3.6); the backward one starts at a sentence's last token.
 
-    Padding is not read, in torch and in the exported graph. torch's layer adds a bias to W_h x that eq. (3.3) does not print, and its update gate is the paper's 1 - z.
+    Padding is not read, in torch and in the exported graph. torch's layer adds a bias to W_h x that eq. (3.3) does not
+    print, and its update gate is the paper's 1 - z.
     """
 
     def __init__(self, dim: int, hidden: int) -> None:
