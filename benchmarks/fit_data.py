@@ -10,7 +10,7 @@ import numpy as np
 from heedful.files.atomic import write_arrays
 from heedful.text.arrays import Floats
 from heedful.training import tasks
-from heedful.training.tasks import sst
+from tools.tasks import sst
 
 tasks.add("tools.tasks")
 TASKS = ("trec", "cr", "subj", "sst2", "sst5", "news", "r8", "yelp")

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 from heedful.training.data_folder import data_folder
-from heedful.training.tasks.nli import SNLI_TRAIN
+from tools.tasks.nli import SNLI_TRAIN
 
 DATA = data_folder()
 SEED = 1

@@ -9,6 +9,7 @@ from heedful.training import tasks
 from tests.datasets import DATA, needs_data
 from tools.unpack import unpack
 
+tasks.add("")
 ADAPTERS = Path("adapters")
 PAIRS = 200
 

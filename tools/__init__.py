@@ -7,6 +7,11 @@ from heedful.training.data_folder import OFFICIAL
 
 OFFICIAL.update(
     {
+        "imdb": "https://ai.stanford.edu/~amaas/data/sentiment/",
+        "mnli": "https://cims.nyu.edu/~sbowman/multinli/ (multinli_1.0.zip)",
+        "nli_counterfactual": "https://github.com/acmi-lab/counterfactually-augmented-data",
+        "snli": "https://nlp.stanford.edu/projects/snli/ (snli_1.0.zip)",
+        "sst5": "https://nlp.stanford.edu/sentiment/ (trainDevTestTrees_PTB.zip)",
         "r8": "https://ana.cachopo.org/datasets-for-single-label-text-categorization",
         "trec": "https://cogcomp.seas.upenn.edu/Data/QA/QC/",
         "everyday": "`python -m tools everyday` in a checkout, which makes it",

@@ -13,11 +13,10 @@ import typer
 
 from heedful.cli.options import DATA, Data
 from heedful.training.data_folder import find, read_each, records, text_of
-from heedful.training.tasks import nli
 from tools import json_lines
 from tools.substitution_places import Sentence, candidates, sentences, substituted
 from tools.substitutions import Substitution, Table, table
-from tools.tasks import mnli
+from tools.tasks import mnli, nli
 from tools.tasks.contrast import DEV_PAIRS, FILE, TRAIN_PAIRS, Pair
 from tools.wordnet import WordNet, wordnet
 

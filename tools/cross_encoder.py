@@ -1,8 +1,8 @@
 """A pretrained transformer fine-tuned as a classifier of texts or pairs: the teacher of the small encoders.
 
 A pair is read jointly, `[CLS] first [SEP] second [SEP]` (a cross-encoder: each word of one sentence sees the
-words of the other), so it answers better than any encoder of single sentences. It is never shipped: `tools.tasks` adds
-it to `heedful train`.
+words of the other), so it answers better than any encoder of single sentences. It is never shipped: in a
+checkout `heedful train` knows it.
 """
 
 import inspect

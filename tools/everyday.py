@@ -15,12 +15,11 @@ from heedful.cli.options import DATA, Data
 from heedful.text.arrays import Floats
 from heedful.training import tasks
 from heedful.training.config import CACHE
-from heedful.training.tasks import sst
 from heedful.training.tasks.base import Example
 from heedful.training.teacher_vectors import stored_vectors
 from heedful.training.teachers import MPNET
 from tools import json_lines
-from tools.tasks import everyday_sentiment, sentiment
+from tools.tasks import everyday_sentiment, sentiment, sst
 from tools.tasks.folds import drawn
 
 BROAD = "embed-third"

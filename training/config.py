@@ -50,8 +50,8 @@ class EncoderConfig(Section):
     """`[encoder]`: the model that makes a sentence vector of word vectors."""
 
     name: str
-    """One of `heedful list --encoders`, or with `--tasks tools.tasks` `cross-encoder`: the transformer reads both texts
-    of a pair together, and a linear layer answers. It is the teacher of others, and is never exported."""
+    """One of `heedful list --encoders`, or in a checkout `cross-encoder`: the transformer reads both texts of a pair
+    together, and a linear layer answers. It is the teacher of others, and is never exported."""
     config: dict[str, bool | int | float | str] = Field(default_factory=dict)
     """The encoder's own keywords (`heedful list --encoders`, docs/models.md)."""
 

@@ -18,12 +18,7 @@ VARIABLE = "HEEDFUL_DATA"
 DEFAULT = Path("data")
 PAGE = "docs/data.md"
 OFFICIAL = {
-    "imdb": "https://ai.stanford.edu/~amaas/data/sentiment/",
-    "mnli": "https://cims.nyu.edu/~sbowman/multinli/ (multinli_1.0.zip)",
-    "nli_counterfactual": "https://github.com/acmi-lab/counterfactually-augmented-data",
     "sick": "https://zenodo.org/records/2787612 (SICK.zip)",
-    "snli": "https://nlp.stanford.edu/projects/snli/ (snli_1.0.zip)",
-    "sst5": "https://nlp.stanford.edu/sentiment/ (trainDevTestTrees_PTB.zip)",
     "stsb": "http://ixa2.si.ehu.eus/stswiki/index.php/STSbenchmark (Stsbenchmark.tar.gz)",
     "wordbridge": "https://github.com/raghavchandra123/wordbridge",
 }

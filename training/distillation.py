@@ -50,9 +50,7 @@ def probabilities(
     texts = [example.texts for example in examples]
     small = bundle or record["config"]["encoder"]["name"] != CROSS_ENCODER
     if not small and CROSS_ENCODER not in OTHERS:
-        raise ConfigError(
-            f"teacher.run: {folder} is a cross-encoder's: --tasks tools.tasks reads it"
-        )
+        raise ConfigError(f"teacher.run: {folder} is a cross-encoder's, which a checkout reads")
     weights = (folder / ENCODER if bundle else folder / checkpoint.BEST).read_bytes()
     key = chain([weights], ("\0".join(one).encode() + b"\0\0" for one in texts))
 

@@ -56,9 +56,7 @@ def set_up(config: RunConfig, task: Task, paths: Paths, state: Mapping[str, Any]
     if config.encoder.name != CROSS_ENCODER:
         return data.encoder(state)
     if CROSS_ENCODER not in OTHERS:
-        raise ConfigError(
-            "encoder.name: a cross-encoder is in a checkout: --tasks tools.tasks adds it"
-        )
+        raise ConfigError("encoder.name: cross-encoders are trained in a checkout")
     return OTHERS[CROSS_ENCODER](data)
 
 

@@ -10,10 +10,11 @@ import pytest
 from heedful.export.bundle import make
 from heedful.models import registry
 from heedful.runtime.bundles.card import ParserCard
-from heedful.training import config
+from heedful.training import config, tasks
 from tests.export.trained import DIM, classifier
 from tests.process import ROOT
 
+tasks.add("")
 PAGE = (ROOT / "docs/adding-an-encoder.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"\n`([^`\n]+)`\n\n```\w+\n(.*?)```", PAGE, re.DOTALL))
 

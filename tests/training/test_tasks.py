@@ -15,8 +15,8 @@ from heedful.training.data_folder import OFFICIAL, VARIABLE, data_folder
 from heedful.training.errors import ConfigError, DataError, DataMissing
 from heedful.training.tasks import stsb
 from heedful.training.tasks.base import Example
-from heedful.training.tasks.sst import nodes
 from tests.datasets import DATA, needs_data
+from tools.tasks.sst import nodes
 
 
 def write(folder: Path, files: Mapping[str, str | bytes], encoding: str = "utf-8") -> None:

@@ -11,7 +11,6 @@ from heedful.text.kinds import NLI_LABELS
 from heedful.training.data import labels
 from heedful.training.metrics import Numbers
 from heedful.training.similarity import Embed, Figure, Split, sample, similarities
-from heedful.training.tasks import nli, sick, sst
 from heedful.training.tasks.base import Example, Reader
 from tools.suites.transfer import accuracies
 from tools.tasks import (
@@ -21,9 +20,12 @@ from tools.tasks import (
     imdb,
     mnli,
     negation,
+    nli,
     nli_sets,
     plain_pairs,
     senteval,
+    sick_sets,
+    sst,
     yelp,
 )
 from tools.tasks.spellings import SPELLINGS
@@ -47,7 +49,9 @@ NLI: Mapping[Split, Mapping[str, Reader]] = {
         "contrast": contrast.DEV.read,
         "negation": negation.DEV.read,
         "identity": identity.DEV.read,
-        "SICK train+dev": _together(sick.ENTAILMENT["train"].read, sick.ENTAILMENT["dev"].read),
+        "SICK train+dev": _together(
+            sick_sets.ENTAILMENT["train"].read, sick_sets.ENTAILMENT["dev"].read
+        ),
         "New Protocols": nli_sets.NEW_PROTOCOLS_DEV.read,
         ROLES: plain_pairs.ROLES.read,
         "forms": plain_pairs.FORMS.read,
@@ -56,7 +60,7 @@ NLI: Mapping[Split, Mapping[str, Reader]] = {
     "test": {
         "SNLI": nli.SNLI_TEST.read,
         "MultiNLI mismatched": mnli.TEST.read,
-        "SICK": sick.ENTAILMENT["test"].read,
+        "SICK": sick_sets.ENTAILMENT["test"].read,
     },
 }
 

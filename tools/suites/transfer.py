@@ -15,8 +15,8 @@ from heedful.text.arrays import Floats
 from heedful.training import tasks
 from heedful.training.data import labels
 from heedful.training.similarity import Embed, unit_vectors
-from heedful.training.tasks import sst
 from heedful.training.tasks.base import Example
+from tools.tasks import sst
 from tools.tasks.senteval import CR, MPQA, SUBJ
 
 STRENGTHS = (1.0, 4.0, 16.0, 64.0)

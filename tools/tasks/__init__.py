@@ -1,6 +1,7 @@
-"""Tasks that no user needs: those that the shipped models learn from, and datasets of the papers that none ships for.
+"""The datasets of the papers, and the tasks that the shipped models learn from.
 
-`--tasks tools.tasks` adds them, with the encoders that the papers compare with and the cross-encoders that teach.
+`heedful train` and `export` know them in a checkout, with the encoders that the papers compare with and the
+cross-encoders that teach.
 """
 
 import tools.cross_encoder
@@ -14,18 +15,26 @@ from tools.tasks import (
     mnli,
     negation,
     news,
+    nli,
     nli_student,
     plain_pairs,
     r8,
     senteval,
     sentiment,
+    sick_sets,
+    sst,
     sst_student,
+    stsb_relatedness,
     trec,
     trec_taught,
     yelp,
 )
 
 FILES = (
+    sst,
+    nli,
+    sick_sets,
+    stsb_relatedness,
     trec,
     r8,
     imdb,

@@ -12,7 +12,7 @@ from typing import Any
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.data_folder import find, read_each, records, text_of
 from heedful.training.tasks.base import Example, Source, Task
-from heedful.training.tasks.nli import MNLI_LICENCE, SNLI_LICENCE, SNLI_TEST, label_number
+from tools.tasks.nli import MNLI_LICENCE, SNLI_LICENCE, SNLI_TEST, label_number
 
 FILE = "contrast/{}.jsonl"
 DEV_FILE = Path(__file__).with_name("contrast_dev.jsonl.gz")

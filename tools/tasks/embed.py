@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from heedful.training.tasks import nli, sst, stsb
+from heedful.training.tasks import stsb
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
-from tools.tasks import broad_text, held_out, imdb, nli_sets, trec
+from tools.tasks import broad_text, held_out, imdb, nli, nli_sets, sst, trec
 
 MAX_WORDS = 40
 """Longer sentences, in words between white space, are left out."""

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
-from heedful.training.tasks import nli, stsb
+from heedful.training.tasks import stsb
 from heedful.training.tasks.base import Example, Reader, Source, Task
-from tools.tasks import mnli, nli_sets
+from tools.tasks import mnli, nli, nli_sets
 
 SEED = 1
 TRAIN_PAIRS, DEV_PAIRS = 30_000, 1_500

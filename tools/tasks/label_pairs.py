@@ -11,9 +11,8 @@ from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.data_folder import records
-from heedful.training.tasks import nli
 from heedful.training.tasks.base import Example, Source, Task
-from tools.tasks import broad_text, imdb
+from tools.tasks import broad_text, imdb, nli
 from tools.tasks.folds import drawn
 from tools.tasks.labelled import UNSTATED
 from tools.tasks.templates import pair

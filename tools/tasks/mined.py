@@ -10,7 +10,7 @@ from pathlib import Path
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from heedful.training.tasks.base import UNLABELLED, Example, Source
-from heedful.training.tasks.nli import MNLI_TRAIN, SNLI_TRAIN
+from tools.tasks.nli import MNLI_TRAIN, SNLI_TRAIN
 from tools.tasks.nli_sets import NEW_PROTOCOLS_TRAIN
 
 ROWS = 2048

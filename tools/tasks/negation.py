@@ -11,8 +11,8 @@ from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.tasks.base import Example, Source, Task
-from heedful.training.tasks.nli import SNLI_TEST, SNLI_TRAIN
 from tools.tasks import contrast
+from tools.tasks.nli import SNLI_TEST, SNLI_TRAIN
 from tools.tasks.templates import from_templates, pair
 
 FILE = "negation.toml"

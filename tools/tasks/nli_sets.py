@@ -3,8 +3,8 @@
 from itertools import permutations
 
 from heedful.training.tasks.base import UNLABELLED, Example, Source
-from heedful.training.tasks.nli import SNLI_LICENCE, SNLI_TRAIN, pairs_of
 from tools.tasks.labelled import UNSTATED
+from tools.tasks.nli import SNLI_LICENCE, SNLI_TRAIN, pairs_of
 
 WIKIPEDIA = "CC BY-SA 3.0"
 

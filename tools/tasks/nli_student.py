@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from heedful.training.tasks.base import UNLABELLED, Example, Source
-from heedful.training.tasks.nli import MORE, NLI, SNLI_TRAIN
 from tools.tasks import contrast, identity, label_pairs, negation, plain_pairs
 from tools.tasks.folds import sample
 from tools.tasks.mined import MINED
+from tools.tasks.nli import MORE, NLI, SNLI_TRAIN
 from tools.tasks.nli_sets import (
     CONJUNCTIONS,
     FEVER,

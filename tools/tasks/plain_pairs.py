@@ -11,9 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
-from heedful.training.tasks import nli
 from heedful.training.tasks.base import Example, Reader, Source, Task
-from tools.tasks import broad_text, mnli, nli_sets
+from tools.tasks import broad_text, mnli, nli, nli_sets
 from tools.tasks.folds import drawn
 from tools.tasks.spellings import SPELLINGS
 from tools.tasks.templates import from_templates, pair

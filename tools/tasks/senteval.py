@@ -11,8 +11,8 @@ from itertools import chain
 from pathlib import Path
 
 from heedful.training.data_folder import find, lines
-from heedful.training.tasks import nli, sst
 from heedful.training.tasks.base import Example
+from tools.tasks import nli, sst
 from tools.tasks.folds import ten_folds
 from tools.tasks.labelled import UNSTATED, examples, json_lines
 

@@ -7,9 +7,8 @@ things and services, emoji, facts and requests.
 from dataclasses import replace
 from pathlib import Path
 
-from heedful.training.tasks import nli, sst
 from heedful.training.tasks.base import Example, Reader, Source, Task
-from tools.tasks import embed, everyday_sentiment, imdb
+from tools.tasks import embed, everyday_sentiment, imdb, nli, sst
 from tools.tasks.everyday_sentiment import LABELS
 from tools.tasks.folds import sample
 

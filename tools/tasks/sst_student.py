@@ -1,7 +1,6 @@
 """The tasks of `sst` with sentences of other texts, which a teacher judges."""
 
-from heedful.training.tasks import sst
-from tools.tasks import sentiment
+from tools.tasks import sentiment, sst
 
 TASKS = tuple(
     task.variant(f"{task.name}-student", *task.train, *sentiment.SENTENCES) for task in sst.TASKS

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from heedful.training.data_folder import find
 from heedful.training.tasks.base import Example, Reader, Source, Task
-from heedful.training.tasks.nli import MNLI_TRAIN, SNLI_TRAIN
 from tools.tasks.labelled import UNSTATED, examples, held_out, json_lines, label_first
+from tools.tasks.nli import MNLI_TRAIN, SNLI_TRAIN
 
 CODES = {
     "ABBR": "abbreviation",

@@ -1,24 +1,33 @@
-"""The tasks by name; each dataset has a file."""
+"""The tasks by name; a module that holds some adds them."""
 
 import sys
 from importlib import import_module
+from pathlib import Path
 
 from heedful.training.errors import ConfigError
-from heedful.training.tasks import nli, sick, sst, stsb
 from heedful.training.tasks.base import Example, Task
 
-FILES = (sst, nli, sick, stsb)
-TASKS: dict[str, Task] = {task.name: task for file in FILES for task in file.TASKS}
+TASKS: dict[str, Task] = {}
+CHECKOUT = Path(__file__).resolve().parents[2]
+"""Where this file is in a checkout, the repository, whose `tools/tasks` has the tasks of its `configs/`."""
 
 __all__ = ["TASKS", "Example", "Task", "add", "get"]
 
 
 def add(module: str) -> None:
-    """Add the tasks in `TASKS` of a module, installed or in the working folder; none for "". Raises ConfigError."""
-    if not module:
-        return
-    if "" not in sys.path:
-        sys.path.insert(0, "")
+    """Add the tasks in `TASKS` of a module, installed or in the working folder, and before it those of a checkout.
+
+    Raises ConfigError.
+    """
+    if (CHECKOUT / "tools" / "tasks").is_dir():
+        _add("tools.tasks", str(CHECKOUT))
+    if module:
+        _add(module, "")
+
+
+def _add(module: str, folder: str) -> None:
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
         more = import_module(module).TASKS
     except (ImportError, AttributeError) as error:
@@ -31,6 +40,6 @@ def get(name: str) -> Task:
     if name not in TASKS:
         known = sorted(name for name in TASKS if ":" not in name)
         raise ConfigError(
-            f"no task {name!r}: known are {', '.join(known)}; --tasks names a module with more"
+            f"no task {name!r}: known are {', '.join(known) or 'none'}; --tasks names a module with more"
         )
     return TASKS[name]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from heedful.training.data_folder import find, lines, read_each, records, text_of
-from heedful.training.tasks.base import Example, Source, Task
+from heedful.training.tasks.base import Example, Source
 
 LICENCE = "CC BY-SA 4.0, some sources their own"
 
@@ -32,28 +32,13 @@ def _official(line: str) -> tuple[tuple[str, str], float]:
     return (a, b), float(score)
 
 
-def _similarity(split: str) -> Callable[[Path], list[Example]]:
-    return lambda data: [Example(texts, score) for texts, score in _rows(data, split)]
+def source(split: str, read: Callable[[float], float] = lambda score: score) -> Source:
+    """A split; `read` makes a label of a score."""
+
+    def examples(data: Path) -> list[Example]:
+        return [Example(texts, read(score)) for texts, score in _rows(data, split)]
+
+    return Source("stsb", LICENCE, "whole", examples)
 
 
-def _relatedness(split: str) -> Callable[[Path], list[Example]]:
-    """Maps 0 to 5 to SICK's 1 to 5, which changes no correlation."""
-    return lambda data: [Example(texts, 1 + 0.8 * score) for texts, score in _rows(data, split)]
-
-
-def _source(split: str, read: Callable[[str], Callable[[Path], list[Example]]]) -> Source:
-    return Source("stsb", LICENCE, "whole", read(split))
-
-
-DEV, TEST = _source("dev", _similarity), _source("test", _similarity)
-
-TASKS = (
-    Task(
-        name="stsb",
-        kind="relatedness",
-        labels=(),
-        train=(_source("train", _relatedness),),
-        dev=_source("dev", _relatedness),
-        test=_source("test", _relatedness),
-    ),
-)
+DEV, TEST = source("dev"), source("test")

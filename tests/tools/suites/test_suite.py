@@ -16,7 +16,6 @@ from heedful.runtime.answers import softmax
 from heedful.runtime.bundles.bundle import read
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.errors import ConfigError
-from heedful.training.tasks import sst
 from heedful.training.tasks.base import Example
 from tests.builders import BuiltParser, build_bundle
 from tools import bundle_records, suite
@@ -24,6 +23,7 @@ from tools.local_model import open_folder
 from tools.suites import figures as sets
 from tools.suites.figures import calibration_error
 from tools.suites.word_means import word_means
+from tools.tasks import sst
 
 TEXTS = ("a dog is good", "two kids wash", "the man", "their hands is bad", "not a kid", "dogs")
 KNOWN = ("word1 word2", "word3", "word4 word1 word5", "word6 word7", "word8", "word9 word3 word2")
