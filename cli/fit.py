@@ -2,40 +2,102 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
 
-from heedful.cli import fit_options as options
 from heedful.cli.options import Delimiter, Encoding, Threads, command_line
-from heedful.training.labelled_texts import Reading
+from heedful.training.config import Device
+from heedful.training.fit import VECTORS
+from heedful.training.labelled_texts import Labelled, Reading
+from heedful.training.taught_vectors import Effort
 
 
 def command(
-    file: options.File,
-    out: options.Out,
-    label_column: options.LabelColumn = "label",
-    text_column: options.TextColumn = None,
-    pair_columns: options.PairColumns = None,
-    effort: options.EffortOption = "normal",
-    test: options.Test = None,
-    unlabelled: options.Unlabelled = None,
-    teacher: options.TeacherOption = None,
-    multi_label: options.MultiLabel = "",
-    class_weight: options.Weighting = "none",
-    abstain: options.Abstain = None,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Labelled texts: a .csv, .tsv, .jsonl, .parquet or .xlsx file, or a folder with a folder a label."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The bundle's folder, bundles/<name>.")],
+    label_column: Annotated[str, typer.Option(help="Column of the labels.")] = "label",
+    text_column: Annotated[
+        str | None, typer.Option(help="Column of the texts; default text.")
+    ] = None,
+    pair_columns: Annotated[
+        str | None,
+        typer.Option(help="For pairs of texts: their two columns, as premise,hypothesis."),
+    ] = None,
+    effort: Annotated[
+        Effort, typer.Option(help="quick: linear models; normal, high: encoders are trained too.")
+    ] = "normal",
+    test: Annotated[
+        Path | None, typer.Option(help="Another labelled file, to measure the bundle on.")
+    ] = None,
+    unlabelled: Annotated[
+        Path | None,
+        typer.Option(
+            help="Another file with texts in the same column, to learn from without labels."
+        ),
+    ] = None,
+    teacher: Annotated[
+        str | None,
+        typer.Option(
+            "--teacher",
+            help="The encoder that labels the texts of --unlabelled: minilm (default), mpnet, the folder of a sentence "
+            "encoder, or its name on the hub.",
+        ),
+    ] = None,
+    multi_label: Annotated[
+        str, typer.Option(help="Texts have several labels: what divides them in a cell, as ';'.")
+    ] = "",
+    class_weight: Annotated[
+        Literal["none", "balanced"],
+        typer.Option(help="balanced: rare classes weigh as much as others."),
+    ] = "none",
+    abstain: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Target precision: the bundle answers null where it is less confident.",
+        ),
+    ] = None,
     encoding: Encoding = "",
     delimiter: Delimiter = "",
-    no_header: options.NoHeader = False,
-    drop_blank: options.DropBlank = False,
-    drop_conflicts: options.DropConflicts = False,
-    base: options.Base = "ms-san-embed",
-    encoder: options.Encoder = "ms-san",
-    vectors: options.Vectors = options.VECTORS,
-    parser: options.Parser = None,
-    seed: options.Seed = 1,
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="The columns have no names: they are 1, 2, ..")
+    ] = False,
+    drop_blank: Annotated[
+        bool, typer.Option("--drop-blank", help="Leave out rows without a text or a label.")
+    ] = False,
+    drop_conflicts: Annotated[
+        bool, typer.Option("--drop-conflicts", help="Leave out equal texts of different labels.")
+    ] = False,
+    base: Annotated[
+        str,
+        typer.Option(help="The embedding bundle whose vectors are used: its name, or its folder."),
+    ] = "ms-san-embed",
+    encoder: Annotated[
+        str, typer.Option(help="An encoder to train; `heedful list --encoders` names them.")
+    ] = "ms-san",
+    vectors: Annotated[
+        str,
+        typer.Option(
+            help="Its word vectors: a bundle's name or folder, or a text file of GloVe's or fastText's."
+        ),
+    ] = VECTORS,
+    parser: Annotated[
+        str | None,
+        typer.Option(help="spaCy pipeline, a folder or a package; default that of --base."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the split and of the training.")] = 1,
     threads: Threads = 1,
-    device: options.TrainsOn = "cpu",
+    device: Annotated[
+        Device, typer.Option("--device", help="Where encoders and --teacher are trained.")
+    ] = "cpu",
 ) -> None:
     """Train classifiers on your own texts, measure them, and write the best as a bundle.
 
@@ -49,7 +111,7 @@ def command(
     if find_spec("torch") is None:  # it says what to install, before the file is looked at
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
     reading = Reading(encoding, delimiter, not no_header, drop_blank, drop_conflicts, multi_label)
-    given = options.Labelled.read(file, columns, label_column, reading, test)
+    given = Labelled.of(file, columns, label_column, reading, test)
 
     import torch
 

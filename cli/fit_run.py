@@ -8,10 +8,8 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from heedful.cli import fit_options as options
 from heedful.cli.fit_candidate import BundleFacts, Candidate, Problem, best
 from heedful.cli.fit_linear import LinearFit, choose_unlabelled
-from heedful.cli.fit_options import VECTORS, Labelled
 from heedful.cli.fit_report import Report
 from heedful.cli.fit_tuned import Tuned
 from heedful.export.bundle_writer import check_replaceable
@@ -23,12 +21,14 @@ from heedful.runtime.errors import StartupError
 from heedful.training import assess, labelled_texts, teachers
 from heedful.training.config import Device
 from heedful.training.errors import ConfigError, DataError
-from heedful.training.labelled_texts import Reading, Row
+from heedful.training.fit import VECTORS
+from heedful.training.labelled_texts import Labelled, Reading, Row
 from heedful.training.linear import ClassWeight
 from heedful.training.optimise import require_device
 from heedful.training.source_commit import source_commit
+from heedful.training.taught_vectors import Effort
 
-TUNED_FROM: dict[options.Effort, float] = {
+TUNED_FROM: dict[Effort, float] = {
     "quick": float("inf"),
     "normal": assess.ONE_SPLIT_FOR_ENCODERS,
     "high": 100,
@@ -43,7 +43,7 @@ class Wanted:
     out: Path
     base: Path
     parser: str
-    effort: options.Effort = "normal"
+    effort: Effort = "normal"
     encoder: str = "ms-san"
     word_vectors: str = VECTORS
     seed: int = 1

@@ -24,6 +24,8 @@ COMMON_WORDS = 30_000
 """Frequent words added to those of the user's texts, because later texts hold other words."""
 WORDS_A_TEXT = 100
 DIM = 300
+VECTORS = "ms-san-nli"
+"""The bundle whose word vectors are the first ones."""
 UNSTATED = "not stated: the user's own data"
 
 

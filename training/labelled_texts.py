@@ -404,3 +404,22 @@ def _lines_of(path: Path, lines: Sequence[int]) -> str:
     ]
     more = f" and {len(lines) - MAX_NAMED} more" if len(lines) > MAX_NAMED else ""
     return f"{'files' if files else 'lines'} {', '.join(named)}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A file's rows, texts from `columns`, and the rows of `--test`."""
+
+    file: Path
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    test: Sequence[Row] = ()
+
+    @classmethod
+    def of(
+        cls, file: Path, columns: Sequence[str], label: str, reading: Reading, test: Path | None
+    ) -> "Labelled":
+        """Raises DataError."""
+        rows = read(file, columns, label, reading)
+        held = read_rows(test, columns, label, reading) if test else ()
+        return cls(file, columns, rows, held)

@@ -23,7 +23,6 @@ from heedful.app.settings import Settings
 from heedful.app.state import state_of
 from heedful.cli.fit import command as fit_command
 from heedful.cli.fit_candidate import Problem
-from heedful.cli.fit_options import Labelled
 from heedful.cli.fit_page import COLUMNS
 from heedful.cli.fit_report import Report
 from heedful.cli.fit_run import Wanted, fit_rows
@@ -33,7 +32,7 @@ from heedful.runtime.errors import BundleError
 from heedful.training import contrastive
 from heedful.training.assess import HeldOut
 from heedful.training.errors import ConfigError, DataError, DataMissing
-from heedful.training.labelled_texts import Reading, Row
+from heedful.training.labelled_texts import Labelled, Reading, Row
 from tests.builders import BuiltParser, build_bundle
 from tests.transformer import tiny_encoder
 
@@ -80,7 +79,7 @@ def wanted(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> W
 def fit(file: Path, wanted: Wanted, *columns: str) -> tuple[Card, dict[str, Any], str]:
     """The card, report.json, and what was printed."""
     shown = io.StringIO()
-    given = Labelled.read(file, columns or ("review",), "stars", wanted.reading, wanted.test)
+    given = Labelled.of(file, columns or ("review",), "stars", wanted.reading, wanted.test)
     card = fit_rows(given, wanted, Console(file=shown, width=160))
     return card, json.loads((wanted.out / "report.json").read_text()), shown.getvalue()
 
