@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 
+import tools.encoders  # noqa: F401  # adds ENCODER
 from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.models.registry import build
 from heedful.models.sentence import SentenceEncoder, word_table

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from heedful.export.linear_head import Provenance
 from heedful.library.load import load
 from heedful.library.model import Question
-from heedful.runtime.bundles.card import Card, DataCard, ScoreCard
+from heedful.runtime.bundles.card import Card, DataCard
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 from heedful.text.arrays import Doubles
@@ -56,10 +57,7 @@ class BundleFacts:
     out: Path
     temperature: float
     abstain: float | None
-    scores: tuple[ScoreCard, ...]
-    command: str
-    seed: int
-    commit: str
+    made: Provenance
 
 
 @dataclass(frozen=True, slots=True)

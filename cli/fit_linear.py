@@ -11,7 +11,7 @@ import numpy as np
 
 from heedful.cli.fit_candidate import BundleFacts, Candidate, Problem
 from heedful.export import bag
-from heedful.export.linear_head import Provenance, write_bundle
+from heedful.export.linear_head import write_bundle
 from heedful.library.load import load
 from heedful.library.model import Model
 from heedful.runtime.bundles import bundle
@@ -230,19 +230,11 @@ class LinearFit:
             attach = bag.with_words if recipe.vectors else bag.words_alone
             base = attach(base, self.lexicon, linear)
             bag.check(base, linear, self.sentences)
-        data, taught = self.problem.card, recipe.teacher and self.lesson
-        if taught:
-            note = f"{data.note}, and {len(taught.unlabelled)} texts without labels"
-            data = data.model_copy(update={"note": note})
-        made = Provenance(
-            task=self.problem.name,
-            data=data,
-            command=facts.command,
-            seed=facts.seed,
-            scores=facts.scores,
-            commit=facts.commit,
-            teacher=f"{taught.title}, {recipe.teacher}" if taught else "",
-        )
+        made = facts.made
+        if recipe.teacher and self.lesson:
+            note = f"{made.data.note}, and {len(self.lesson.unlabelled)} texts without labels"
+            data = made.data.model_copy(update={"note": note})
+            made = replace(made, data=data, teacher=f"{self.lesson.title}, {recipe.teacher}")
         return write_bundle(
             base,
             bag.head_of(linear, self.problem.labels),

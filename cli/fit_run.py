@@ -1,6 +1,5 @@
 """fit, once the files are read: the best of several classifiers, as a bundle and a report."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,8 @@ from heedful.cli.fit_candidate import BundleFacts, Candidate, Problem, best
 from heedful.cli.fit_linear import LinearFit, choose_unlabelled
 from heedful.cli.fit_report import Report
 from heedful.cli.fit_tuned import Tuned
-from heedful.export.bundle_writer import check_replaceable
+from heedful.cli.options import require_free
+from heedful.export.linear_head import Provenance
 from heedful.library.load import bundle_folder
 from heedful.models.registry import ENCODERS
 from heedful.runtime.bundles.card import Card, ScoreCard
@@ -107,16 +107,9 @@ def fit_rows(given: Labelled, wanted: Wanted, console: Console) -> Card:
         report.explain(linear, wanted.seed, candidates, chosen)
     report.show(console)
 
-    facts = BundleFacts(
-        out=wanted.out,
-        temperature=temperature,
-        abstain=least,
-        scores=(_score(problem, held),),
-        command=wanted.command,
-        seed=wanted.seed,
-        commit=source_commit(),
-    )
-    card = chosen.make(facts)
+    scores, commit = (_score(problem, held),), source_commit()
+    made = Provenance(problem.name, problem.card, wanted.command, wanted.seed, scores, commit)
+    card = chosen.make(BundleFacts(wanted.out, temperature, least, made))
     if wanted.test:
         report.test(wanted.out, wanted.parser, wanted.test, given.test, wanted.reading.separator)
     report.write(wanted.out, card, console)
@@ -124,14 +117,12 @@ def fit_rows(given: Labelled, wanted: Wanted, console: Console) -> Card:
 
 
 def _check(wanted: Wanted, pairs: bool) -> None:
-    if not re.fullmatch(r"[a-z0-9-]+", wanted.out.name):
-        raise ConfigError(f"--out: {wanted.out.name!r} names no bundle: use a-z, 0-9 and -")
+    require_free(wanted.out)
     for option, read in (("--base", str(wanted.base)), ("--vectors", wanted.word_vectors)):
         if _is_bundle(read, wanted.out):
             raise ConfigError(
                 f"--out: {wanted.out} is also {option}, which it would replace: name another folder"
             )
-    check_replaceable(wanted.out)
     if wanted.encoder not in ENCODERS:
         known = ", ".join(sorted(ENCODERS))
         raise ConfigError(f"--encoder: {wanted.encoder!r}: known are {known}")

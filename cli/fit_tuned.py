@@ -86,9 +86,11 @@ class Tuned:
                 last.weight.div_(facts.temperature)
                 last.bias.div_(facts.temperature)
             training = trained.training.model_copy(
-                update={"command": facts.command, "data": (self.problem.card,)}
+                update={"command": facts.made.command, "data": (facts.made.data,)}
             )
             made = Path(folder) / facts.out.name
-            card = export_bundle(replace(trained, training=training, scores=facts.scores), made)
+            card = export_bundle(
+                replace(trained, training=training, scores=facts.made.scores), made
+            )
             fields = {**card.fields(), "abstain": facts.abstain}
             return write(facts.out, fields, {name: made / name for name in card.files})

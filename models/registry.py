@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from heedful.models.aligned_words import AlignedNLIHead
-from heedful.models.average import Average
 from heedful.models.disan import DiSAN
 from heedful.models.dsa import DSA
 from heedful.models.heads import (
@@ -103,7 +102,6 @@ ENCODERS: dict[str, Entry] = {
     ),
     "lama": lama(LAMA),
     "lama-ctx": lama(partial(LAMA, document_context=True)),
-    "average": lama(Average),
 }
 """`tools.encoders` adds those that the papers compare with."""
 

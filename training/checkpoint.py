@@ -82,14 +82,10 @@ def record(run: Path) -> dict[str, Any]:
 def scores(run: Path) -> list[dict[str, Any]]:
     """What `scores.json` holds, nothing where there is none. Raises RunDamaged."""
     file = run / SCORES
-    if not file.exists():
-        return []
     try:
-        found: list[dict[str, Any]] = json.loads(file.read_bytes())
+        found: list[dict[str, Any]] = json.loads(file.read_bytes()) if file.exists() else []
     except ValueError as error:
-        raise RunDamaged(
-            f"{file} is damaged: not JSON: {error}; remove it and evaluate again"
-        ) from error
+        raise RunDamaged(f"{file} is no JSON: {error}; remove it and evaluate again") from error
     return found
 
 

@@ -24,7 +24,7 @@ def test_its_files_are_an_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     module = ModuleType("heedful.models.swem")
     exec(FILES["models/swem.py"], module.__dict__)
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(registry.ENCODERS, "swem", registry.ENCODERS["average"])
+    monkeypatch.setitem(registry.ENCODERS, "swem", registry.ENCODERS["ms-san"])
     exec(FILES["models/registry.py"], {**vars(registry)})
     (tmp_path / "swem-sst2.toml").write_text(FILES["configs/swem-sst2.toml"])
     assert config.read(tmp_path / "swem-sst2.toml").encoder.name == "swem"

@@ -5,13 +5,13 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.models.average import Average
 from heedful.models.lama import LAMA, BiGRU, LowRankAttention
 from heedful.models.registry import build
 from heedful.models.sentence import Encoder
 from tests.models.conftest import array, kernel_of, randomise
 from tests.reference import lama as reference
 from tests.reference.arithmetic import Array
+from tools.encoders.average import Average
 from tools.encoders.lama_baselines import SAN, BiGRUMax, CNNMax, Transformer
 
 DIM, HIDDEN = 7, 4

@@ -8,6 +8,7 @@ from functools import partial
 from heedful.models.disan import DiSAN
 from heedful.models.ms_san import MSSAN
 from heedful.models.registry import ENCODERS, MS_SAN, Entry, disan, dsa, lama
+from tools.encoders.average import Average
 from tools.encoders.cnn_self_attention import CNNSelfAttention
 from tools.encoders.disan_baselines import BiLSTMS2T, MultiHeadS2T, word_additive, word_s2t
 from tools.encoders.lama_baselines import SAN, BiGRUMax, CNNMax, Transformer
@@ -34,6 +35,7 @@ ENCODERS.update(
         "multi-head-s2t": disan(MultiHeadS2T, "quadratic"),
         "bi-lstm-s2t": disan(BiLSTMS2T, "linear"),
         "cnn-self-attention": dsa(CNNSelfAttention),
+        "average": lama(Average),
         "san": lama(SAN, "Lin et al. 2017, A Structured Self-Attentive Sentence Embedding"),
         "bi-gru-max": lama(BiGRUMax),
         "cnn-max": lama(
