@@ -8,8 +8,7 @@ import typer
 from rich.console import Console
 
 from heedful.cli.options import Delimiter, Encoding, Threads, command_line
-from heedful.training.config import Device
-from heedful.training.fit import VECTORS
+from heedful.training.config import VECTORS, Device
 from heedful.training.labelled_texts import Labelled, Reading
 from heedful.training.taught_vectors import Effort
 

@@ -19,9 +19,8 @@ from heedful.runtime.bundles.card import Card, ScoreCard
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.errors import StartupError
 from heedful.training import assess, labelled_texts, teachers
-from heedful.training.config import Device
+from heedful.training.config import VECTORS, Device
 from heedful.training.errors import ConfigError, DataError
-from heedful.training.fit import VECTORS
 from heedful.training.labelled_texts import Labelled, Reading, Row
 from heedful.training.linear import ClassWeight
 from heedful.training.optimise import require_device

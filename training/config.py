@@ -25,6 +25,8 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 CACHE = Path(".cache/parses")
 """Where parses and teachers' vectors are kept, in the working folder."""
+VECTORS = "ms-san-nli"
+"""The bundle whose word vectors `heedful fit` begins with."""
 
 
 @dataclass(frozen=True, slots=True)

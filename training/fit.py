@@ -3,7 +3,10 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from heedful.text.kinds import NLI_LABELS
+from heedful.training.assess import most_texts, splits
 from heedful.training.config import (
     Device,
     EncoderConfig,
@@ -15,17 +18,12 @@ from heedful.training.config import (
 from heedful.training.errors import DataError
 from heedful.training.labelled_texts import Row, group
 from heedful.training.tasks.base import UNLABELLED, Example, Reader, Source, Task
-from heedful.training.tasks.splits import stratified_split
 
-SHARE = 0.1
-"""Share of the rows for dev."""
 EPOCHS = 6
 COMMON_WORDS = 30_000
 """Frequent words added to those of the user's texts, because later texts hold other words."""
 WORDS_A_TEXT = 100
 DIM = 300
-VECTORS = "ms-san-nli"
-"""The bundle whose word vectors are the first ones."""
 UNSTATED = "not stated: the user's own data"
 
 
@@ -37,7 +35,7 @@ def make_task(
     seed: int,
     held: Collection[int] | None = None,
 ) -> Task:
-    """The rows whose numbers are in `held` for test, a tenth of the others for dev, stratified by label.
+    """The rows whose numbers are in `held` for test, a tenth of the others, or more of few, for dev: `assess.splits`.
 
     Texts that are equal but for white space are in the same part, and so are pairs of one first text. Where `held` is
     None, nothing is held out: dev is a part of train.
@@ -56,14 +54,15 @@ def make_task(
     test = [one for i, one in enumerate(examples) if i in (held or ())]
     others = [one for i, one in enumerate(examples) if i not in (held or ())]
     groups = [group(one.texts) for one in others]
-    dev, train = stratified_split(others, (SHARE,), groups=groups, seed=seed)
-    if not dev:
+    targets = np.eye(len(labels), dtype=bool)[[int(one.label) for one in others]]
+    if most_texts(targets, groups) < 2:
         raise DataError(
-            f"{file.name}: {len(rows)} rows of {len(labels)} labels are too few to hold a tenth of each "
+            f"{file.name}: {len(rows)} rows of {len(labels)} labels are too few to hold some of each "
             f"label out, twice: give ten texts a label"
         )
-    if held is None:
-        train = others
+    part = splits(targets, groups, seed=seed, most=0)[0]
+    dev = [others[i] for i in part.held]
+    train = others if held is None else [others[i] for i in part.train]
 
     def source(part: list[Example], note: str) -> Source:
         return Source(file.stem, UNSTATED, f"{note}, divided with seed {seed}", _reader(part))

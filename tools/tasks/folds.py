@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from heedful.training.tasks.base import Example, Reader, Source, Task
-from heedful.training.tasks.splits import SEED, stratified_split
+from tools.tasks.splits import SEED, stratified_split
 
 FOLDS = 10
 Item = TypeVar("Item")

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from heedful.training.data_folder import lines, read_each, records, text_of
 from heedful.training.errors import DataError
 from heedful.training.tasks.base import Example, Reader
-from heedful.training.tasks.splits import stratified_split
+from tools.tasks.splits import stratified_split
 
 UNSTATED = "no licence stated with the data"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.tasks.base import Example, Reader, Source, Task
-from heedful.training.tasks.splits import stratified_split
 from tools.tasks.nli import MNLI_LICENCE, MNLI_TRAIN, SNLI_TRAIN, multinli
+from tools.tasks.splits import stratified_split
 
 DEV = multinli(
     "dev_matched", "mnli/dev_matched.jsonl", note="whole; 29 train pairs share a premise with it"

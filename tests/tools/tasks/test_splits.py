@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.training.tasks.base import Example
-from heedful.training.tasks.splits import stratified_split
 from tools.tasks.folds import FOLDS, ten_folds
 from tools.tasks.labelled import held_out
+from tools.tasks.splits import stratified_split
 
 examples = st.lists(st.integers(0, 2), min_size=1, max_size=80).map(
     lambda labels: [Example((f"text {i}",), label) for i, label in enumerate(labels)]
