@@ -71,7 +71,7 @@ class DevSplit:
         ]
 
     def _answers(self, class_labels: Sequence[str], vectors: Floats, head: Head | None) -> Numbers:
-        """(N,) as `training.evaluate.Predictor` gives them."""
+        """(N,) the answers that the metrics of the task's kind compare with the labels."""
         sides = self.sides(vectors)
         if head is None:
             return np.array([cosines(a, b[None])[0] for a, b in zip(*sides, strict=True)])

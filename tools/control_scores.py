@@ -74,7 +74,7 @@ class ControlScores:
         return metric(self._answers(vectors), labels(self._examples))
 
     def _answers(self, vectors: Floats) -> npt.NDArray[Any]:
-        """(N,) as `training.evaluate.Predictor` gives them."""
+        """(N,) as `tools.scoring.Predictor` gives them."""
         sides = [
             vectors[[self._rows[one.texts[side]] for one in self._examples]]
             for side in range(len(self._examples[0].texts))
