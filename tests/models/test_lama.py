@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.models.convolution import Convolution
 from heedful.models.lama import LAMA, BiGRU, LowRankAttention
 from heedful.models.registry import build
 from heedful.models.sentence import Encoder
@@ -74,7 +75,8 @@ def expected(model: Encoder, x: Array) -> Array:
         case BiGRUMax():
             return np.array([max(one) for one in zip(*annotations(model.words, x), strict=True)])
         case CNNMax():
-            parts = [(kernel_of(one), array(one.bias)) for one in model.convolutions]
+            layers = [one for one in model.modules() if isinstance(one, Convolution)]
+            parts = [(kernel_of(one), array(one.bias)) for one in layers]
             return np.concatenate([reference.cnn_max(words, *part) for part in parts])
         case Transformer():
             weights = reference.Transformer(

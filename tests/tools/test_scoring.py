@@ -11,8 +11,9 @@ import pytest
 
 from heedful.training import checkpoint
 from heedful.training.errors import ConfigError, DataError, RunDamaged
+from heedful.training.metrics import Score
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
-from tools.scoring import Score, measure, record_score
+from tools.scoring import measure, record_score
 
 
 class Always:
