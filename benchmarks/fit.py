@@ -39,7 +39,8 @@ from heedful.library.load import load
 from heedful.runtime.bundles import bundle
 from heedful.text.arrays import Floats
 from heedful.text.parse import ParseJob, Parser
-from heedful.training import assess, teachers
+from heedful.training import assess, linear, teachers
+from heedful.training.bag import word_keys
 from heedful.training.data_folder import data_folder
 from heedful.training.labelled_texts import Row
 from heedful.training.linear import TeacherKind
@@ -161,7 +162,9 @@ def fitted(
     fit = LinearFit.of(problem, base, *sides(every), unlabelled)
     assert fit.lesson is not None
     candidates = fit.candidates(assess.splits(problem.targets, sample.texts, seed=SEED), None)
-    read = fit.as_read(*sides(test.texts))
+    tokens, vectors = sides(test.texts)
+    sentences = [fit.lexicon.sentence(row, np.arange(len(row))) for row in tokens]
+    read = linear.Texts([word_keys(one, len(fit.lexicon)) for one in sentences], vectors)
     found: dict[str, Any] = {}
     for key, taught_by in OURS.items():
         if not set(taught_by) <= set(fit.lesson.teachers):

@@ -117,7 +117,7 @@ class LinearFit:
             words = dict.fromkeys(plain_word(token).lower() for row in tokens for token in row)
             new = [word for word in words if word not in lexicon and word.split() == [word]]
             lexicon = Vocab([*lexicon.words[len(SPECIAL) :], *new])
-        sentences = _sentences(lexicon, tokens)
+        sentences = [lexicon.sentence(row, np.arange(len(row))) for row in tokens]
         texts = Texts([word_keys(one, len(lexicon)) for one in sentences], vectors)
         count = len(problem.rows)
         rows = texts[np.arange(count)]
@@ -132,11 +132,6 @@ class LinearFit:
                 tuned = FineTunedTeacher(own, more.texts, more.fine_tune, more.teacher, more.device)
             lesson = Lesson(unlabelled, frozen, tuned, teachers.title(more.teacher))
         return cls(problem, base, lexicon, tokens[:count], sentences[:count], rows, lesson)
-
-    def as_read(self, tokens: Sequence[tuple[str, ...]], vectors: Floats) -> Texts:
-        """Other texts as these linear models read them."""
-        sentences = _sentences(self.lexicon, tokens)
-        return Texts([word_keys(one, len(self.lexicon)) for one in sentences], vectors)
 
     def candidates(
         self, parts: Sequence[Split], class_weight: ClassWeight, processes: int = 1
@@ -224,7 +219,7 @@ class LinearFit:
 
     def write(self, recipe: Recipe, facts: BundleFacts) -> Card:
         """Train the recipe on all rows and write its bundle."""
-        linear = self.on_all_rows(recipe).divided(facts.temperature)
+        linear = replace(self.on_all_rows(recipe), temperature=facts.temperature)
         base = self.base
         if recipe.words:
             attach = bag.with_words if recipe.vectors else bag.words_alone
@@ -260,10 +255,6 @@ def choose_unlabelled(texts: Sequence[str], problem: Problem, seed: int) -> list
 def _holds_a_letter(word: str) -> bool:
     """Or a digit: full stops and commas decide nothing that a reader could use."""
     return any(character.isalnum() for character in word)
-
-
-def _sentences(lexicon: Lexicon, tokens: Sequence[tuple[str, ...]]) -> list[Sentence]:
-    return [lexicon.sentence(row, np.arange(len(row))) for row in tokens]
 
 
 def embed(model: Model, texts: Sequence[str]) -> Floats:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer, normalizers
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional
 
 from heedful.export.bundle_writer import card_of, check_replaceable, write
 from heedful.export.errors import ExportError
@@ -16,8 +17,7 @@ from heedful.export.onnx import encoder_graph
 from heedful.export.parity import TOLERANCE, ParityModel, check
 from heedful.export.weight_storage import weight_keys
 from heedful.models.pieces import PieceEmbedding
-from heedful.models.pooled import Pooled
-from heedful.models.sentence import SentenceEncoder
+from heedful.models.sentence import Encoder, SentenceEncoder
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import (
     ENCODER,
@@ -33,6 +33,23 @@ from heedful.training.source_commit import source_commit
 
 LEAST_COSINE = 0.95
 """Between a golden sentence's vector in int8 and in float32."""
+
+
+class Pooled(Encoder):
+    """The sentence vector of a transformer as it is: what sentence-transformers serves.
+
+    Gives the vector that its pieces are pooled to, scaled to length 1 with `normalize`.
+    """
+
+    inputs = ("cls",)
+
+    def __init__(self, dim: int, *, normalize: bool) -> None:
+        super().__init__()
+        self.dim, self.normalize = dim, normalize
+
+    def forward(self, _x: Tensor, _lengths: Tensor, cls: Tensor) -> Tensor:
+        """The words (B, L, dim) and their number are not read; cls (B, dim) -> (B, dim)."""
+        return functional.normalize(cls, dim=-1) if self.normalize else cls
 
 
 def import_encoder(name: str, out: Path, parser: Parser, *, int8: bool, command: str) -> Card:

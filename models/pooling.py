@@ -54,11 +54,6 @@ def max_share(u: Tensor, mask: Tensor) -> Tensor:
     return (at / at.sum(dim=1, keepdim=True)).mean(dim=-1)
 
 
-def mean_share(mask: Tensor) -> Tensor:
-    """mask (B, L) boolean -> (B, L), the weight of each token in the mean."""
-    return mask.float() / mask.sum(dim=1, keepdim=True)
-
-
 def mean_pooling(u: Tensor, mask: Tensor) -> Tensor:
     """u (B, L, D), mask (B, L) boolean -> (B, D), the mean over the tokens."""
     return u.masked_fill(~mask[:, :, None], 0).sum(dim=1) / mask.sum(dim=1, keepdim=True)

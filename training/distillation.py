@@ -12,11 +12,10 @@ from heedful.models.registry import reads_trees
 from heedful.text.arrays import Floats
 from heedful.text.parse import Parser
 from heedful.training import checkpoint
-from heedful.training.cache import Arrays, cached
 from heedful.training.config import CROSS_ENCODER, Device
 from heedful.training.data import Examples
 from heedful.training.errors import ConfigError
-from heedful.training.parses import parse
+from heedful.training.parses import Arrays, cached, parse
 from heedful.training.restore import Run, read_record, restore
 from heedful.training.restore_bundle import ENCODER, bundle_labels, is_bundle, restore_bundle
 from heedful.training.tasks.base import Example

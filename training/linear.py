@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -87,7 +87,8 @@ class Linear:
     words: Doubles
     coefficients: Doubles
     intercepts: Doubles
-    temperature: float = field(default=1.0)
+    temperature: float = 1.0
+    """What logits are divided by."""
 
     @classmethod
     def fit(cls, recipe: Recipe, texts: Texts, targets: npt.NDArray[np.bool_] | Doubles) -> Self:
@@ -127,10 +128,6 @@ class Linear:
     def probabilities(self, texts: Texts) -> Doubles:
         """(N, C)."""
         return probabilities(self.logits(texts), multi_label=self.recipe.multi_label)
-
-    def divided(self, temperature: float) -> "Linear":
-        """The same classifier, whose logits are divided by `temperature`."""
-        return replace(self, temperature=temperature)
 
 
 def _logistic(

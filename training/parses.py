@@ -1,24 +1,26 @@
 """Texts -> tokens and governors, parsed in processes and cached."""
 
+import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, pairwise
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from rich.progress import track
 
+from heedful.files.atomic import write_arrays
 from heedful.text.arrays import Ints
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.plain import plain_word
 from heedful.text.vocab import Vocab
-from heedful.training.cache import Arrays, cached
 from heedful.training.data import Framing, Rows, Spelling
 
 CHUNK = 512
@@ -26,8 +28,26 @@ CHUNK = 512
 READING = 4
 """Version of what `text.parse` makes of a text: parses that were cached under another one are not used."""
 
+Arrays = Mapping[str, npt.NDArray[Any]]
 TokensAndHeads = tuple[tuple[str, ...], list[int]]
 """Of one text."""
+
+
+def cached(
+    folder: Path, key: Iterable[bytes], make: Callable[[], Arrays], *, prefix: str = ""
+) -> dict[str, npt.NDArray[Any]]:
+    """The arrays that `make` gave when it was first called with this `key`, whose parts are read one after the other.
+
+    An interrupted call leaves nothing. Raises OSError where the disk is full.
+    """
+    digest = hashlib.sha256()
+    for part in key:
+        digest.update(part)
+    file = folder / f"{prefix}{digest.hexdigest()[:24]}.npz"
+    if not file.exists():
+        write_arrays(file, **make())
+    with np.load(file) as archive:
+        return dict(archive)
 
 
 @dataclass(frozen=True, slots=True)

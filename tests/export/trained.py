@@ -10,7 +10,7 @@ from heedful.export.bundle import TrainedModel
 from heedful.models.composed_words import ComposedWords
 from heedful.models.heads import ClassificationHead, NLIHead, RelatednessHead
 from heedful.models.masks import token_mask
-from heedful.models.pooling import mean_pooling, mean_share
+from heedful.models.pooling import mean_pooling
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import Encoder, Explanation, SentenceEncoder, word_table
 from heedful.runtime.bundles.card import ParserCard, TrainingCard
@@ -19,6 +19,7 @@ from heedful.text.kinds import Kind
 from heedful.text.vocab import Vocab
 from tests.builders import build_pieces
 from tests.transformer import LIMIT, tiny_transformer
+from tools.encoders.average import mean_share
 
 DIM, WORDS, MAX_TOKENS = 24, 50, 40
 ROWS = 2048

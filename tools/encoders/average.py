@@ -3,8 +3,13 @@
 from torch import Tensor
 
 from heedful.models.masks import token_mask
-from heedful.models.pooling import mean_pooling, mean_share
+from heedful.models.pooling import mean_pooling
 from heedful.models.sentence import Encoder, Explanation
+
+
+def mean_share(mask: Tensor) -> Tensor:
+    """mask (B, L) boolean -> (B, L), the weight of each token in the mean."""
+    return mask.float() / mask.sum(dim=1, keepdim=True)
 
 
 class Average(Encoder):

@@ -12,9 +12,10 @@ from torch.nn import functional
 from heedful.models.convolution import Convolution
 from heedful.models.lama import BiGRU, WeightedHeads, over_words
 from heedful.models.masks import token_mask
-from heedful.models.pooling import max_pooling, max_share, mean_pooling, mean_share
+from heedful.models.pooling import max_pooling, max_share, mean_pooling
 from heedful.models.sentence import Encoder, Explanation
 from tools.encoders.attention import head_maps, multi_head
+from tools.encoders.average import mean_share
 from tools.encoders.positions import add_positions
 
 
