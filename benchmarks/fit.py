@@ -162,9 +162,9 @@ def fitted(
     fit = LinearFit.of(problem, base, *sides(every), unlabelled)
     assert fit.lesson is not None
     candidates = fit.candidates(assess.splits(problem.targets, sample.texts, seed=SEED), None)
-    tokens, vectors = sides(test.texts)
-    sentences = [fit.lexicon.sentence(row, np.arange(len(row))) for row in tokens]
-    read = linear.Texts([word_keys(one, len(fit.lexicon)) for one in sentences], vectors)
+    words, read_as = sides(test.texts)
+    sentences = [fit.lexicon.sentence(row, np.arange(len(row))) for row in words]
+    read = linear.Texts([word_keys(one, len(fit.lexicon)) for one in sentences], read_as)
     found: dict[str, Any] = {}
     for key, taught_by in OURS.items():
         if not set(taught_by) <= set(fit.lesson.teachers):

@@ -1,6 +1,7 @@
 """Words in a bundle's graphs: the graphs' logits are numpy's, alone and together with a frozen encoder's."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +69,7 @@ def test_the_service_answers_as_numpy(kind: str, tmp_path: Path, pipeline: Built
                 "both": Recipe(words=True, vectors=True, strength=10),
                 "alone": Recipe(words=True, vectors=False, strength=10),
             }.items():
-                linear = Linear.fit(recipe, texts, TARGETS).divided(2.0)
+                linear = replace(Linear.fit(recipe, texts, TARGETS), temperature=2.0)
                 attach = bag.with_words if recipe.vectors else bag.words_alone
                 made = attach(base, lexicon, linear)
                 assert bag.check(made, linear, sentences) < 1e-4
