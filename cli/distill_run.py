@@ -77,7 +77,7 @@ def distill(
         seed=seed,
         device=device,
     )
-    key = run_key(teachers.identity(teacher), effort, str(seed), *every)
+    key = run_key(out.name, teachers.identity(teacher), effort, str(seed), *every)
     own = UserRun(task, out, runs, options.pipeline_beside(out), console)
     run = runs / f"distill-{key}"
     for number, config in enumerate(configs, 1):

@@ -54,7 +54,7 @@ def tune(
     learned, held = divided(pairs, seed)
     texts = list(dict.fromkeys(text for one in pairs for text in one.texts))
     rows = (f"{one.texts} {one.label}" for one in pairs)
-    run = runs / f"tune-{run_key(read_card(bundle).version, str(seed), *rows)}"
+    run = runs / f"tune-{run_key(out.name, read_card(bundle).version, str(seed), *rows)}"
     run.mkdir(parents=True, exist_ok=True)
     first = run / FIRST
     before = _vectors(bundle, texts, device)

@@ -19,13 +19,13 @@ from torch.nn import functional
 
 from heedful.export.int8 import int8_columns, key
 from heedful.models.composed_words import ComposedWords
-from heedful.models.four_bit_embedding import coded
+from heedful.models.four_bit_embedding import FourBitEmbedding, coded
 from heedful.models.lama import LAMA
 from heedful.text.arrays import Floats
 
 Storage = Literal["normal", "small"]
 """Normal: matrices float16, tables int8. Small: matrices int8, a table of more than LARGE values int4, and that of the
-features that compose words."""
+features that compose words. A table that was trained in 4 bits keeps them in both."""
 LARGE = 2**20
 
 
@@ -155,7 +155,8 @@ def store_tables(model: nn.Module, storage: Storage, *, linear: bool | None = No
         for name, child in module.named_children():
             if isinstance(child, nn.Embedding):
                 features = isinstance(module, ComposedWords) and name == "features"
-                four = storage == "small" and (features or child.weight.numel() > LARGE)
+                large = storage == "small" and (features or child.weight.numel() > LARGE)
+                four = large or isinstance(child, FourBitEmbedding)  # as it was trained
                 setattr(module, name, (Int4Table if four else Int8Table)(child.weight))
             elif isinstance(child, nn.Linear) and linear:
                 setattr(module, name, Int8Linear(child))

@@ -1,9 +1,11 @@
 """Words that are trained as they are stored."""
 
 import numpy as np
+import pytest
 import torch
+from torch import nn
 
-from heedful.export.weight_storage import Int4Table
+from heedful.export.weight_storage import Storage, store_tables
 from heedful.models.four_bit_embedding import FourBitEmbedding, rounded
 from heedful.models.sentence import word_table
 
@@ -16,10 +18,13 @@ def table(rows: int = 50, size: int = 60) -> FourBitEmbedding:
     return layer
 
 
-def test_it_reads_what_a_bundle_stores() -> None:
-    layer = table()
-    ids = torch.arange(50).view(5, 10)
-    torch.testing.assert_close(layer(ids), Int4Table(layer.weight)(ids), rtol=0, atol=0)
+@pytest.mark.parametrize("storage", ["normal", "small"])
+def test_it_reads_what_a_bundle_stores(storage: Storage) -> None:
+    """Also of a small table, which would else be stored in 8 bits."""
+    layer, ids = table(), torch.arange(50).view(5, 10)
+    stored = nn.Sequential(table())
+    store_tables(stored, storage)
+    torch.testing.assert_close(layer(ids), stored(ids), rtol=0, atol=0)
 
 
 def test_no_other_level_lies_nearer() -> None:
