@@ -60,9 +60,9 @@ ROUTERS = (
 ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 INFERENCE = [route for route in ROUTES if isinstance(route, InferenceRoute)]
 TABLE: dict[tuple[str, str], ASGIApp] = {  # the router's search takes 20 µs
-    (method, route.path): route.handle
+    (method, route.path): route.app
     if isinstance(route, InferenceRoute)
-    else AsyncExitStackMiddleware(route.handle)
+    else AsyncExitStackMiddleware(route.app)
     for route in ROUTES
     for method in route.methods or ()
     if not route.param_convertors

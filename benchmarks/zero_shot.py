@@ -8,14 +8,15 @@ Reads dev and train splits, never test. The tables go to docs/notes/zero-shot.md
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
+from unittest.mock import patch
 
 import numpy as np
 import typer
 
 from benchmarks.options import BUNDLES, Models
 from heedful import load
-from heedful.runtime.zero_shot import COSINE_WEIGHT, TEMPLATE
-from heedful.text.arrays import Doubles
+from heedful.library.model import Model
+from heedful.runtime import zero_shot
 from heedful.training import tasks
 from heedful.training.data_folder import data_folder
 
@@ -35,6 +36,8 @@ SETS: Mapping[str, Mapping[str, str]] = {
     },
     "news": {},
     "r8": {},
+    "cr": {},
+    "mpqa": {},
 }
 """Tasks, with what stands for a label where it needs an article."""
 DEV = ("sst2",)
@@ -53,32 +56,36 @@ def main(
     words = {name: _words(name) for name in SETS}
     texts = {name: _sample(name, rows, seed) for name in SETS}
     with load("ms-san-embed", models=models) as embedding, load("ms-san-nli", models=models) as nli:
-        cosines, entailment = {}, {}
-        for name, (some, _) in texts.items():
-            sentences = [TEMPLATE.replace("{}", word) for word in words[name]]
-            cosines[name] = embedding.similarity(
-                embedding.encode(some), embedding.encode(sentences)
+
+        def accuracy(name: str, model: Model, **options: Any) -> float:
+            some, gold = texts[name]
+            answers = model.classify(some, words[name], **options)
+            return float(
+                np.mean([one.label == label for one, label in zip(answers, gold, strict=True)])
             )
-            pairs = [(text, sentence) for text in some for sentence in sentences]
-            found = np.array([one["entailment"] for one in nli.nli(pairs)])
-            entailment[name] = np.log(found).reshape(len(some), -1)
 
-        def both(name: str, weight: float) -> float:
-            scores: Doubles = weight * cosines[name] + entailment[name]
-            return _accuracy(scores, words[name], texts[name][1])
-
-        typer.echo("| set | rows | labels | majority | cosine | entailment | both |")
-        typer.echo("|---|---|---|---|---|---|---|")
+        typer.echo(
+            "| set | rows | labels | majority | cosine | entailment | both | both, one template |"
+        )
+        typer.echo("|---|---|---|---|---|---|---|---|")
         for name, (some, gold) in texts.items():
-            majority = Counter(gold).most_common(1)[0][1] / len(gold)
-            alone = [_accuracy(each[name], words[name], gold) for each in (cosines, entailment)]
-            figures = [majority, *alone, both(name, COSINE_WEIGHT)]
+            figures = [
+                Counter(gold).most_common(1)[0][1] / len(gold),
+                accuracy(name, embedding),
+                accuracy(name, nli),
+                accuracy(name, embedding, nli=nli),
+                accuracy(name, embedding, nli=nli, hypothesis_template=zero_shot.TEMPLATES[0]),
+            ]
             typer.echo(f"| {name} | {len(some)} | {len(words[name])} |{_cells(figures)}")
 
         typer.echo("\n| weight of the cosine |" + "".join(f" {weight:g} |" for weight in WEIGHTS))
         typer.echo("|---|" + "---|" * len(WEIGHTS))
         for name in SETS:
-            typer.echo(f"| {name} |{_cells([both(name, weight) for weight in WEIGHTS])}")
+            figures = []
+            for weight in WEIGHTS:
+                with patch.object(zero_shot, "COSINE_WEIGHT", weight):
+                    figures.append(accuracy(name, embedding, nli=nli))
+            typer.echo(f"| {name} |{_cells(figures)}")
 
         def none(name: str, labels: str) -> float:
             """The share of texts of which none of the labels is said to fit."""
@@ -118,12 +125,6 @@ def _sample(name: str, rows: int, seed: int) -> Texts:
     order = np.sort(np.random.default_rng(seed).permutation(len(examples))[:rows])
     some = [examples[i] for i in order]
     return [one.texts[0] for one in some], [words[int(one.label)] for one in some]
-
-
-def _accuracy(scores: Any, words: Sequence[str], gold: Sequence[str]) -> float:
-    return float(
-        np.mean([words[best] == label for best, label in zip(scores.argmax(1), gold, strict=True)])
-    )
 
 
 def _cells(figures: Sequence[float]) -> str:

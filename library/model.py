@@ -42,7 +42,7 @@ from heedful.runtime.inference import Inference
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.model_registry import KINDS, ModelRegistry, Task, check_parser
-from heedful.runtime.zero_shot import TEMPLATE, Labels, ZeroShot
+from heedful.runtime.zero_shot import Labels, ZeroShot
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.forks import renew_in_children
 from heedful.text.parse import ParseJob, Parser
@@ -213,7 +213,7 @@ class Model:
         texts: Iterable[Text],
         labels: Sequence[str],
         *,
-        hypothesis_template: str = TEMPLATE,
+        hypothesis_template: str | None = None,
         multi_label: bool = False,
         nli: "Model | None" = None,
         batch_size: int | None = None,
@@ -222,9 +222,9 @@ class Model:
         """How well each of your `labels` fits each text: zero-shot classification.
 
         By the cosine of an embedding model or by the entailment of an NLI one; by both with an embedding model
-        and `nli`. The template makes a sentence of a label, which replaces its {}. The scores of a text's labels
-        add up to 1, unless `multi_label` says that several may fit, or there is only one. Raises BadInput for
-        labels that are blank, repeated or more than 100.
+        and `nli`. A template makes a sentence of a label, which replaces its {}; without one a label makes several
+        sentences. The scores of a text's labels add up to 1, unless `multi_label` says that several may fit, or
+        there is only one. Raises BadInput for labels that are blank, repeated or more than 100.
         """
         models = [self, *([] if nli is None else [nli])]
         if nli is not None and (self.card.kind, nli.card.kind) != ("embedding", "nli"):

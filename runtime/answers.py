@@ -51,7 +51,7 @@ class Result(Generic[T]):
     tokens: int
     unlisted: int  # tokens that the vocabulary does not list
     averaged: int = 0  # inputs that were too long and have the mean of their windows
-    out_of_domain: int = 0  # inputs of another script, or mostly of unlisted words
+    out_of_domain: int = 0  # inputs that are not English, as far as one sees
     trust: Sequence[Trust] = ()  # one per input, if asked for
 
 

@@ -1,7 +1,5 @@
 """A request's texts as the model reads them, and its answer with counts and times."""
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
@@ -12,16 +10,10 @@ from heedful.runtime.answers import Result, Timing, TokenizedText, Trust
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
-from heedful.text.invisible import without_invisible
+from heedful.text.language import has_other_script, is_english_or_code, is_foreign
 from heedful.text.parse import Parse
-from heedful.text.plain import LETTER
 
 T = TypeVar("T")
-
-_LETTER = re.compile(LETTER)
-_LATIN = re.compile(r"[A-Za-z\u00AA-\u024F\u1E00-\u1EFF]")
-MAX_CHARACTERS = 1000
-"""How much of a text is looked at for its script."""
 
 
 @dataclass(slots=True)
@@ -95,12 +87,8 @@ class Parsed:
 
 
 def is_out_of_domain(parse: Parse, unlisted: int) -> bool:
-    """Whether most of the tokens are `unlisted`, or most of the letters not Latin: the models read English."""
-    if 2 * unlisted > len(parse.tokens):
+    """Whether the text is not English, as far as its letters, function words and `unlisted` tokens tell."""
+    if has_other_script(parse.text) or is_foreign(parse.tokens):
         return True
-    if parse.text.isascii():
-        return False
-    seen = without_invisible(parse.text[:MAX_CHARACTERS])
-    compatible = unicodedata.normalize("NFKC", seen)  # as words are read
-    letters = "".join(_LETTER.findall(compatible))
-    return 2 * len(_LATIN.findall(letters)) < len(letters)
+    most_unlisted = 2 * unlisted > len(parse.tokens)
+    return most_unlisted and not is_english_or_code(parse.text, parse.tokens)

@@ -1,7 +1,7 @@
-"""Labels that no model was trained on: how well each one's sentence fits a text, by cosine, by entailment, or by both.
+"""Labels that no model was trained on: how well each one's sentences fit a text, by cosine, by entailment, or by both.
 
-A text and a label's sentence ("This example is sports.") are encoded once each: a pair of them costs a product and a
-row of the NLI model's head.
+A text and a label's sentences ("This example is sports.") are encoded once each: a text and a label cost a product
+and a row of the NLI model's head.
 """
 
 import math
@@ -19,15 +19,16 @@ from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
 from heedful.text.arrays import Doubles, Floats
 
-TEMPLATE = "This example is {}."
-"""That of transformers' zero-shot pipeline."""
+TEMPLATES = ("This example is {}.", "This text is about {}.", "It is {}.", "The topic is {}.")
+"""Of a label's sentences, where the client names none: the cosine is the mean over them, entailment is of the first,
+which is that of transformers' zero-shot pipeline (docs/notes/zero-shot.md has the choice)."""
 MAX_LABELS = 100
 PAIRS_AT_ONCE = 1024
 """Pairs of a text and a label that are scored without a pause."""
 
 COSINE_WEIGHT = 30.0
 """Of the cosine, next to the logarithm of the probability of entailment (docs/notes/zero-shot.md has the choice)."""
-NONE_COSINE, NONE_ENTAILMENT = 0.18, 0.5
+NONE_COSINE, NONE_ENTAILMENT = 0.2, 0.5
 """Cosine and probability of entailment of "none of these": what fits no better does not fit (chosen there too)."""
 
 
@@ -36,20 +37,25 @@ class Labels:
     """A request's labels, the template of their sentences, and where both stand in the request."""
 
     names: Sequence[str]
-    template: str = TEMPLATE
+    template: str | None = None
+    """None for TEMPLATES."""
     multi: bool = False
     """Whether several may fit a text: each has a probability that does not depend on the others."""
     path: str = "labels"
     template_path: str = "hypothesis_template"
 
     def sentences(self) -> Inputs:
-        """A sentence for each label. Raises BadInput for labels and templates that make none, or equal ones."""
+        """Each label's sentences, one label after another.
+
+        Raises BadInput for labels and templates that make none, or equal ones.
+        """
         if not 1 <= len(self.names) <= MAX_LABELS:
             message = f"{self.path} holds {len(self.names)}: send 1 to {MAX_LABELS}"
             raise BadInput(message, param=self.path, code="invalid_value")
         Inputs.from_texts(self.names, self.path).check_texts()
-        Inputs([self.template], [self.template_path]).check_texts()
-        if self.template.count("{}") != 1:
+        templates = TEMPLATES if self.template is None else (self.template,)
+        Inputs(templates, [self.template_path] * len(templates)).check_texts()
+        if any(template.count("{}") != 1 for template in templates):
             message = f"{self.template_path} must hold {{}} once, in place of the label"
             raise BadInput(message, param=self.template_path, code="invalid_value")
         places: dict[str, int] = {}
@@ -61,8 +67,9 @@ class Labels:
                     f"{param} repeats {self.path}[{first}] (case does not count): leave it out"
                 )
                 raise BadInput(message, param=param, code="invalid_value")
-        sentences = [self.template.replace("{}", name) for name in self.names]
-        return Inputs.from_texts(sentences, self.path)
+        sentences = [template.replace("{}", name) for name in self.names for template in templates]
+        paths = [f"{self.path}[{i}]" for i in range(len(self.names)) for _ in templates]
+        return Inputs(sentences, paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +92,11 @@ class ZeroShot:
     def _classify(
         self, inputs: Inputs, labels: Labels, sentences: Inputs, truncate: bool, trust: bool
     ) -> Steps[Result[Doubles]]:
-        count = len(inputs)
+        count, label_count = len(inputs), len(labels.names)
         items, paths = [*inputs.items, *sentences.items], [*inputs.paths, *sentences.paths]
         both = replace(inputs, items=items, paths=paths)
         tree = any(inference.card.tree for inference in self.inferences)
-        scores, none = np.zeros((count, len(sentences))), 0.0
+        scores, none = np.zeros((count, label_count)), 0.0
         read: list[tuple[Parsed, Floats]] = []
         parse = queue = seconds = 0.0
         for inference in self.inferences:
@@ -98,6 +105,7 @@ class ZeroShot:
             both = replace(both, items=parsed.parses)  # parsed once, for both models
             encoded = yield from encode(model.encoder, parsed.sentences, inference.cache)
             vectors, of_labels = encoded.vectors[:count], encoded.vectors[count:]
+            of_labels = of_labels.reshape(label_count, -1, vectors.shape[1])
             parse += parsed.seconds
             queue += encoded.queue
             seconds += encoded.inference
@@ -108,26 +116,26 @@ class ZeroShot:
             none += fit_of_none
             seconds += took
             read.append((parsed.first(count), vectors))
-        answer = _probabilities(scores, none, multi=labels.multi or len(sentences) == 1)
+        answer = _probabilities(scores, none, multi=labels.multi or label_count == 1)
         parsed, vectors = read[0]
         result = replace(parsed, seconds=parse).result(answer, queue, seconds)
         return replace(result, trust=parsed.trust(vectors, answer[:, :-1])) if trust else result
 
 
 def _fit(model: LoadedModel, texts: Floats, labels: Floats) -> Steps[tuple[Doubles, float, float]]:
-    """Scores (N, L) of vectors (N, D) and (L, D), that of none of these, and the seconds of the NLI model's head."""
+    """Scores (N, L) of texts (N, D) and labels of S sentences (L, S, D), that of none of these, and seconds."""
     scores, seconds = np.empty((len(texts), len(labels))), 0.0
     step = max(1, PAIRS_AT_ONCE // len(labels))
     by_cosine, width = model.card.kind == "embedding", model.card.dimension
+    means = np.mean([unit_rows(label[:, :width]) for label in labels], axis=1)
     for begin in range(0, len(texts), step):
         rows = slice(begin, begin + step)
         if by_cosine:
             yield None
-            cosines = unit_rows(texts[rows, :width]) @ unit_rows(labels[:, :width]).T
-            scores[rows] = COSINE_WEIGHT * cosines
+            scores[rows] = COSINE_WEIGHT * (unit_rows(texts[rows, :width]) @ means.T)
             continue
         premises = np.repeat(texts[rows], len(labels), axis=0)
-        hypotheses = np.tile(labels, (len(texts[rows]), 1))
+        hypotheses = np.tile(labels[:, 0], (len(texts[rows]), 1))
         logits, took = yield from model.logits(premises, hypotheses)
         wide = logits.astype(np.float64)
         logs = wide[:, model.card.labels.index("entailment")] - np.logaddexp.reduce(wide, axis=1)

@@ -108,9 +108,8 @@ class Record:
                 notes["X-Windows"] = str(result.averaged)
             if result.out_of_domain:
                 notes["X-Warning"] = (
-                    f"{result.out_of_domain} of {result.inputs} inputs are not in Latin script, or most of their "
-                    f"words are not in the vocabulary: {result.card.name} was trained on English, the answer "
-                    "means little"
+                    f"{result.out_of_domain} of {result.inputs} inputs are of another language, or of words that "
+                    f"are not in the vocabulary: {result.card.name} was trained on English, the answer means little"
                 )
         if self.ignored and (names := base.header_of(self.ignored)):
             notes["X-Ignored-Fields"] = names

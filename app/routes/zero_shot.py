@@ -12,7 +12,7 @@ from heedful.app.schemas.huggingface_bodies import ZeroShotParameters
 from heedful.app.schemas.request_bodies import ClassifyRequest
 from heedful.runtime.engine.work import Steps
 from heedful.runtime.errors import BadInput
-from heedful.runtime.zero_shot import TEMPLATE, Labels
+from heedful.runtime.zero_shot import Labels
 from heedful.text.arrays import Doubles
 
 HUB = "parameters."
@@ -44,7 +44,7 @@ def labels_of(body: ClassifyRequest) -> Labels | None:
     fields = spelled[prefix]
     return Labels(
         names[prefix] or [],
-        TEMPLATE if fields.hypothesis_template is None else fields.hypothesis_template,
+        fields.hypothesis_template,
         bool(fields.multi_label),
         f"{prefix}candidate_labels" if prefix else "labels",
         f"{prefix}hypothesis_template",

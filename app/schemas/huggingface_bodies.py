@@ -7,7 +7,7 @@ from pydantic import Field
 
 from heedful.app.schemas.base import FIRST_ERROR, OpenModel, StrictModel, Text, refused
 from heedful.runtime.answers import sigmoid
-from heedful.runtime.zero_shot import MAX_LABELS, TEMPLATE
+from heedful.runtime.zero_shot import MAX_LABELS, TEMPLATES
 
 TopK = Annotated[int | None, Field(ge=1, description="Return this many of the best labels.")]
 
@@ -25,7 +25,10 @@ LabelNames = Annotated[
 ]
 Template = Annotated[
     str | None,
-    Field(description=f"The sentence that a label makes, with {{}} in its place; {TEMPLATE!r}."),
+    Field(
+        description="The sentence that a label makes, with {} in its place. Without it a label makes "
+        f"{len(TEMPLATES)} sentences, the first of them {TEMPLATES[0]!r}."
+    ),
 ]
 MultiLabel = Annotated[
     bool | None,

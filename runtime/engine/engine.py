@@ -34,8 +34,6 @@ LARGE_WAIT, BULK_WAIT = 0.05, 0.2
 WINDOW = 12
 """Batches that are planned at once: more means less padding, fewer lets new requests in sooner. Of what 6 batches of
 SNLI's sentences hold 6 % is padding, of 12 2 %."""
-GATHERED = 64
-"""Sentences that are encoded even though more texts wait for the parser."""
 RESERVE_SHARE = 1 / 8
 """Interactive requests may exceed the queue's limit by this share of it: large ones cannot shut them out."""
 RETRY_SECONDS = 1
@@ -294,8 +292,8 @@ class Engine:
                 if not entry.future.done():
                     self._advance(entry)
                     return line
-            # Texts are parsed first, so that their sentences are encoded in large batches.
-            enough = self.waiting["inference"] >= GATHERED and len(line.works) > 1
+            # The stage where more waits runs: both have enough to choose from, and their batches little padding.
+            enough = self.waiting["inference"] > self.waiting["parse"] and len(line.works) > 1
             for runner in list(line.works):
                 on_loop = runner.stage == "parse" or self._threads is None
                 if (on_loop or self._free) and not (enough and runner.stage == "parse"):

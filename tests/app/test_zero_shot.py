@@ -1,6 +1,7 @@
 """/classify with labels of the client's, against the cosines of /similarity and the entailment of /nli."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import httpx
 import numpy as np
 import pytest
 
-from heedful.runtime.zero_shot import COSINE_WEIGHT, NONE_COSINE, NONE_ENTAILMENT, TEMPLATE
+from heedful.runtime.zero_shot import COSINE_WEIGHT, NONE_COSINE, NONE_ENTAILMENT, TEMPLATES
 from tests.app.conftest import Serve
 from tests.app.test_answers import TEXTS
 from tests.app.test_errors import check
@@ -31,16 +32,20 @@ async def entailment(client: httpx.AsyncClient, text: str, sentences: list[str])
 
 
 async def expected(
-    client: httpx.AsyncClient, text: str, kinds: str, template: str = TEMPLATE
+    client: httpx.AsyncClient, text: str, kinds: str, templates: Sequence[str] = TEMPLATES
 ) -> tuple[Any, float]:
-    """Odds (3,) of the labels, and of none of them, computed from what other routes answer."""
-    sentences = [template.replace("{}", label) for label in LABELS]
+    """Odds (3,) of the labels, and of none of them, computed from what other routes answer.
+
+    The cosine is the mean over the templates, entailment is of the first.
+    """
+    sides = [[template.replace("{}", label) for label in LABELS] for template in templates]
     odds, none = np.ones(len(LABELS)), 1.0
     if "cosine" in kinds:
-        odds *= np.exp(COSINE_WEIGHT * await cosines(client, text, sentences))
+        means = np.mean([await cosines(client, text, sentences) for sentences in sides], axis=0)
+        odds *= np.exp(COSINE_WEIGHT * means)
         none *= np.exp(COSINE_WEIGHT * NONE_COSINE)
     if "entailment" in kinds:
-        odds *= await entailment(client, text, sentences)
+        odds *= await entailment(client, text, sides[0])
         none *= NONE_ENTAILMENT
     return odds, none
 
@@ -76,7 +81,7 @@ async def test_a_template_makes_the_labels_sentences(client: httpx.AsyncClient) 
     row = await post(
         client, "/classify", inputs=TEXTS[0], labels=LABELS, hypothesis_template=template
     )
-    odds, _ = await expected(client, TEXTS[0], "cosine and entailment", template)
+    odds, _ = await expected(client, TEXTS[0], "cosine and entailment", [template])
     np.testing.assert_allclose(scores(row["labels"]), odds / odds.sum(), rtol=1e-3)
 
 
@@ -150,4 +155,7 @@ async def test_label_sentences_are_encoded_once_and_cached(serve: Serve) -> None
             page = (await client.get("/metrics")).text
             [line] = [x for x in page.splitlines() if x.startswith("heedful_cache_misses_total{")]
             misses.append(float(line.split()[-1]))
-        assert misses == [2 * 4, 2 * 5]  # each of two models: a text and three labels, then a text
+        assert misses == [
+            2 * 13,
+            2 * 14,
+        ]  # each of two models: a text and four sentences a label, then a text
