@@ -117,11 +117,7 @@ def measure(name: str, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
     parser = Parser.load(chosen.parser)
     tokens = dict(zip(texts, (one.tokens for one in parser.parse(jobs)), strict=True))
     vectors = vectors_of(list(texts), name, base, chosen.parser)
-    record = {
-        "task": name,
-        "test_rows": len(test.texts),
-        "base": f"{base.card.name} {base.card.version}",
-    }
+    record = {"task": name, "test_rows": len(test.texts)}
     options = f"--draws {chosen.draws} --effort {chosen.effort} --base {chosen.base}"
     commit = source_commit() or "unknown"
     for size, number, sample in samples:
@@ -131,7 +127,8 @@ def measure(name: str, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
         key = {"size": size, "draw": number}
         before = [one for one in before if any(one[part] != key[part] for part in key)]
         command = f"python -m benchmarks.fit --tasks {name} --sizes '{size}' {options}"
-        said = {"command": command, "commit": commit}
+        version = f"{base.card.name} {base.card.version}"
+        said = {"base": version, "command": command, "commit": commit}
         before.append({**key, "rows": len(sample.texts), **found, **others, **said})
         before.sort(key=lambda one: (SIZES.index(one["size"]), one["draw"]))
         yield record | {"samples": before}
@@ -258,11 +255,17 @@ def table(records: list[dict[str, Any]]) -> str:
         f"`{one}` " + ", ".join(f"{size}: {mean(found):+.1f}" for size, found in of.items())
         for one, of in gains.items()
     ]
-    bases = sorted({record["base"] for record in records})
+    bases: dict[str, set[str]] = defaultdict(set)
+    for record in records:
+        for row in record["samples"]:
+            bases[row["base"]].add(row["size"])
+    named = [
+        f"{base} ({', '.join(sorted(sizes, key=SIZES.index))})" for base, sizes in bases.items()
+    ]
     lines += [
         "",
         f"Ahead of TF-IDF + LR on the average of the rows measured, in points: {'; '.join(said)}. "
-        f"Base: {', '.join(bases)}.",
+        f"Base, by rows a class: {', '.join(named)}.",
         "",
         "Between its worst and its best row, in points ahead of the better of TF-IDF + LR and MiniLM + LR: "
         f"{'; '.join(_extremes(way, found) for way, found in leads.items() if found)}.",

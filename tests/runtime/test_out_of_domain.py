@@ -1,16 +1,18 @@
 """Texts that the models were not trained to read are counted."""
 
 import importlib
-import re
 
 import numpy as np
 import pytest
+import spacy
 import spacy.lang.en.examples
 
 from heedful.runtime.parsed import is_out_of_domain
 from heedful.text.parse import Parse
 from tests.asking import embed
 from tests.runtime.conftest import Running
+
+ENGLISH = spacy.blank("en")
 
 
 def parse(text: str, tokens: int = 4) -> Parse:
@@ -43,7 +45,7 @@ def test_most_words_are_unknown() -> None:
 
 
 def tokens_of(text: str) -> Parse:
-    tokens = tuple(re.findall(r"\w+|[^\w\s]", text))
+    tokens = tuple(token.text for token in ENGLISH(text))
     return Parse(text, tokens, np.arange(len(tokens)), (), cut=False)
 
 
