@@ -35,37 +35,33 @@ class Choice:
     on_error: OnError = "stop"
 
 
-VectorsOut = Annotated[
-    str,
-    typer.Option(
-        help="Vectors, a row for each text: .npy, .jsonl, .jsonl.gz or .parquet; - is stdout (jsonl)."
-    ),
-]
-Dimensions = Annotated[
-    int | None, typer.Option(help="Keep only this many leading values of each vector.")
-]
-Normalize = Annotated[bool, typer.Option(help="Scale each vector to length 1.")]
-Failing = Annotated[
-    OnError | None,
-    typer.Option(
-        help="A blank or too long text stops the run (default), or is skipped: no line, a row of NaN in .npy."
-    ),
-]
-
-
 def command(
     file: options.TextsFile,
-    out: VectorsOut,
+    out: Annotated[
+        str,
+        typer.Option(
+            help="Vectors, a row for each text: .npy, .jsonl, .jsonl.gz or .parquet; - is stdout (jsonl)."
+        ),
+    ],
     format: options.TextsFormat = None,
     text_column: options.TextColumn = "text",
     id_column: options.IdColumn = None,
     encoding: options.Encoding = "",
     delimiter: options.Delimiter = "",
     model: options.Name = None,
-    dimensions: Dimensions = None,
-    normalize: Normalize = True,
-    truncate: options.Truncate = False,
-    on_error: Failing = None,
+    dimensions: Annotated[
+        int | None, typer.Option(help="Keep only this many leading values of each vector.")
+    ] = None,
+    normalize: Annotated[bool, typer.Option(help="Scale each vector to length 1.")] = True,
+    truncate: Annotated[
+        bool, typer.Option(help="Cut texts that are longer than the model reads.")
+    ] = False,
+    on_error: Annotated[
+        OnError | None,
+        typer.Option(
+            help="A blank or too long text stops the run (default), or is skipped: no line, a row of NaN in .npy."
+        ),
+    ] = None,
     resume: options.Resume = False,
     models: options.Models = options.MODELS,
     parser: options.ServedParser = None,

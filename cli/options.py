@@ -11,7 +11,6 @@ import typer
 from heedful.cli.texts import Format
 from heedful.runtime.bundles import shipped
 from heedful.runtime.device import Device
-from heedful.training import config
 from heedful.training.data_folder import DEFAULT, PAGE, VARIABLE
 from heedful.training.errors import ConfigError
 
@@ -62,9 +61,6 @@ Delimiter = Annotated[
         callback=_delimiter,
     ),
 ]
-TrainsOn = Annotated[
-    config.Device | None, typer.Option(help="Instead of the configuration's device.")
-]
 Threads = Annotated[int, typer.Option(min=1, help="Threads of torch.")]
 AllThreads = Annotated[int | None, typer.Option(min=1, help="Threads of torch; default all cores.")]
 Runs = Annotated[Path, typer.Option(help="Folder of the runs, which go on where they were.")]
@@ -106,7 +102,6 @@ Labels = Annotated[
     str,
     typer.Option(help="Labels of yours, with commas between, which no model was trained on."),
 ]
-Truncate = Annotated[bool, typer.Option(help="Cut texts that are longer than the model reads.")]
 Resume = Annotated[bool, typer.Option(help="Continue what an interrupted run left.")]
 RunsOn = Annotated[
     Device,

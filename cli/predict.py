@@ -21,17 +21,15 @@ PREDICTED, SCORE, SCORES = "predicted", "score", "scores"
 """What is added to a row: the label, its probability (relatedness from 1 to 5), and the probability of each label, for
 which a table has no place."""
 
-Rows = Annotated[
-    str,
-    typer.Option(
-        help="The rows with their answers: .csv, .tsv or .jsonl, each maybe with .gz, or .parquet; - is stdout."
-    ),
-]
-
 
 def command(
     file: options.TextsFile,
-    out: Rows,
+    out: Annotated[
+        str,
+        typer.Option(
+            help="The rows with their answers: .csv, .tsv or .jsonl, each maybe with .gz, or .parquet; - is stdout."
+        ),
+    ],
     model: options.Name = None,
     labels: options.Labels = "",
     text_column: options.TextColumn = "text",

@@ -7,7 +7,7 @@ import torch
 import typer
 from rich.console import Console
 
-from heedful.cli.options import DATA, PARSER, Data, Parser, Tasks, Threads, TrainsOn
+from heedful.cli.options import DATA, PARSER, Data, Parser, Tasks, Threads
 from heedful.training import config
 from heedful.training import tasks as known
 from heedful.training.config import Paths
@@ -24,7 +24,9 @@ def command(
     parser: Parser = PARSER,
     resume: Annotated[bool, typer.Option(help="Continue from the run's last epoch.")] = False,
     threads: Threads = 1,
-    device: TrainsOn = None,
+    device: Annotated[
+        config.Device | None, typer.Option(help="Instead of the configuration's device.")
+    ] = None,
     tasks: Tasks = "",
 ) -> None:
     """Train an encoder for a task, or a cross-encoder that teaches encoders, as a TOML file says.
