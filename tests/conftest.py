@@ -1,11 +1,13 @@
 """What tests of several packages share: a parser, and the service as it is shipped, in a separate process."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from hypothesis import settings
 
 from benchmarks.processes import bundles
+from heedful.text.parse import Parser
 from tests.builders import BuiltParser, build_parser
 from tests.process import Process
 from tests.shipped import BUNDLES, SHIPPED
@@ -21,9 +23,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
-    """A small parser."""
+    """A spaCy pipeline on disk, trained for a moment: its trees are trees, no more."""
     return build_parser(tmp_path_factory.mktemp("parsers") / "parser")
+
+
+@pytest.fixture(scope="session")
+def parser(pipeline: BuiltParser) -> Parser:
+    """The same pipeline in this process."""
+    return Parser.load(pipeline.folder)
 
 
 @pytest.fixture(scope="session")
@@ -31,13 +44,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of a ready service on the bundles of the repository; one has OpenAI's name as well."""
     log = tmp_path_factory.mktemp("shipped") / "log"
     with bundles(SHIPPED, BUNDLES) as models:
-        flags = {
-            "port": "0",
-            "models": str(models),
-            "aliases": "text-embedding-3-small=ms-san-embed",
-        }
-        process = Process(log, flags, {})
-        try:
+        names = "text-embedding-3-small=ms-san-embed"
+        flags = {"port": "0", "models": str(models), "aliases": names}
+        with closing(Process(log, flags, {})) as process:
             yield process.ready()
-        finally:
-            process.close()

@@ -1,4 +1,4 @@
-"""A service on tiny real bundles, asked over ASGI."""
+"""A service on tiny real bundles: asked over ASGI, or in a separate process."""
 
 import asyncio
 import contextlib
@@ -9,26 +9,21 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from heedful.app.application import create_app
 from heedful.app.settings import PREFIX, Settings
 from heedful.app.state import state_of
 from heedful.runtime.service import Service
+from tests.app.posting import Client, state
 from tests.builders import build_bundle, build_models
 from tests.process import HOLDING, ROOT, Process
 
-Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+Serve = Callable[..., AbstractAsyncContextManager[Client]]
 Start = Callable[..., Process]
-
-
-@pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -41,31 +36,15 @@ def _no_settings_from_outside() -> None:
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("served") / "bundles"
     folder.mkdir()
-    build_bundle(
-        folder, build_models(folder), name="tiny-related", kind="relatedness", explain=True
-    )
+    parser = build_models(folder)
+    build_bundle(folder, parser, name="tiny-related", kind="relatedness", explain=True)
     return folder
 
 
 @contextlib.asynccontextmanager
-async def ask(settings: Settings, *, start: bool = True) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a new application, with its models loaded unless `start` is False."""
-    app = create_app(settings)
-    async with contextlib.AsyncExitStack() as stack:
-        if start:
-            await stack.enter_async_context(app.router.lifespan_context(app))
-            await state_of(app).starting
-        transport = httpx.ASGITransport(app=app)
-        yield await stack.enter_async_context(
-            httpx.AsyncClient(transport=transport, base_url="http://heedful")
-        )
-
-
-@contextlib.asynccontextmanager
-async def held(client: httpx.AsyncClient) -> AsyncIterator[Service]:
+async def held(client: Client) -> AsyncIterator[Service]:
     """The client's service, none of whose models answers inside the context."""
-    assert isinstance(client._transport, httpx.ASGITransport)
-    service = state_of(cast(FastAPI, client._transport.app)).service
+    service = state(client).service
     pool, released = service._engine._threads, threading.Event()
     assert pool is not None, "serve it with threads=1"
     holding = pool.submit(released.wait)
@@ -78,19 +57,25 @@ async def held(client: httpx.AsyncClient) -> AsyncIterator[Service]:
 
 @pytest.fixture(scope="session")
 def serve(models: Path) -> Serve:
-    """`async with serve(max_queue=4) as client`: a service with these settings."""
+    """`async with serve(max_queue=4) as client`: a service with these settings; it loads no models where `start` is
+    False."""
 
-    def make(*, start: bool = True, **settings: Any) -> AbstractAsyncContextManager[Any]:
-        return ask(
-            Settings(**{"models": models, **settings}),
-            start=start,
-        )
+    @contextlib.asynccontextmanager
+    async def make(*, start: bool = True, **settings: Any) -> AsyncIterator[Client]:
+        app = create_app(Settings(**{"models": models, **settings}))
+        async with contextlib.AsyncExitStack() as stack:
+            if start:
+                await stack.enter_async_context(app.router.lifespan_context(app))
+                await state_of(app).starting
+            transport = httpx.ASGITransport(app=app)
+            client = httpx.AsyncClient(transport=transport, base_url="http://heedful")
+            yield await stack.enter_async_context(client)
 
     return make
 
 
 @pytest.fixture(scope="session")
-async def client(serve: Serve) -> AsyncIterator[httpx.AsyncClient]:
+async def client(serve: Serve) -> AsyncIterator[Client]:
     """The service that most tests share, with its default limits."""
     async with serve(max_batch_inputs=64) as client:
         yield client
@@ -107,26 +92,18 @@ def healthcheck() -> list[str]:
 
 
 KEY = "sesame"
+KEYED = {"port": "0", "threads": "1", "api-key": KEY}
+MAX_CONNECTIONS = 60
 
 
 @pytest.fixture(scope="session")
 def process(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """A ready service in a separate process, with an API key, 64 inputs at most, one queue."""
-    flags = {
-        "port": "0",
-        "models": str(models),
-        "processes": "1",
-        "threads": "1",
-        "api-key": KEY,
-        "max-batch-inputs": "64",
-        "max-queue": "64",
-    }
+    limits = {"processes": "1", "max-batch-inputs": "64", "max-queue": "64"}
+    flags = {**KEYED, **limits, "models": str(models)}
     with closing(Process(tmp_path_factory.mktemp("process") / "log", flags, HOLDING)) as process:
         process.ready()
         yield process
-
-
-MAX_CONNECTIONS = 60
 
 
 @pytest.fixture(scope="session")
@@ -140,22 +117,12 @@ def service(
     models: Path, temporary: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Process]:
     """A service of two processes, whose limits are short, so that they end here soon."""
-    flags = {
-        "port": "0",
-        "models": str(models),
-        "processes": "2",
-        "threads": "1",
-        "api-key": KEY,
-        "head-timeout": "2",
-        "idle-timeout": "2",
-        "write-timeout": "2",
-        "hang-timeout": "4",
-        "shutdown-timeout": "1",
-        "max-connections": str(MAX_CONNECTIONS),
-        "max-queue": "8192",
-        "max-batch-inputs": "8192",
-        "log-level": "debug",
+    limits = {
+        **{"head-timeout": "2", "idle-timeout": "2", "write-timeout": "2", "hang-timeout": "4"},
+        **{"shutdown-timeout": "1", "max-connections": str(MAX_CONNECTIONS)},
+        **{"max-queue": "8192", "max-batch-inputs": "8192", "log-level": "debug"},
     }
+    flags = {**KEYED, **limits, "models": str(models), "processes": "2"}
     env = {**HOLDING, "TMPDIR": str(temporary)}
     with closing(Process(tmp_path_factory.mktemp("abused") / "log", flags, env)) as process:
         process.ready()
@@ -165,16 +132,13 @@ def service(
 @pytest.fixture
 def start(models: Path, tmp_path: Path) -> Iterator[Start]:
     """`start(shutdown_timeout="1")`: a process with these flags, ended with the test."""
-    started: list[Process] = []
+    with contextlib.ExitStack() as stack:
+        logs = (tmp_path / f"log{number}" for number in range(99))
 
-    def make(env: dict[str, str] | None = None, **flags: str) -> Process:
-        small = {"processes": "1", "threads": "1"}
-        flags = {"port": "0", "models": str(models), **small, **flags}
-        flags = {name.replace("_", "-"): value for name, value in flags.items()}
-        process = Process(tmp_path / f"log{len(started)}", flags, {**HOLDING, **(env or {})})
-        started.append(process)
-        return process
+        def make(env: dict[str, str] | None = None, **flags: str) -> Process:
+            small = {"port": "0", "models": str(models), "processes": "1", "threads": "1"}
+            named = {name.replace("_", "-"): value for name, value in {**small, **flags}.items()}
+            process = Process(next(logs), named, {**HOLDING, **(env or {})})
+            return stack.enter_context(closing(process))
 
-    yield make
-    for process in started:
-        process.close()
+        yield make

@@ -1,32 +1,19 @@
 """The routes answer as docs/api.md says, on real tiny models."""
 
+from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
+from heedful.text.parse import ParseJob, Parser
 from tests.app.conftest import Serve
+from tests.app.posting import TEXTS, Client, ask, embed, post
 from tests.builders import DIMENSION, LABELS
 
 pytestmark = pytest.mark.anyio
-
-TEXTS = [
-    "two kids wash their hands",
-    "the dog",
-    "a man at the ballgame is not good",
-    "bad",
-    "kids and dogs wash hands, not bad at all!",
-]
-
-
 MODELS = ("tiny-flat", "tiny-nli", "tiny-related", "tiny-sst2")
-
-
-async def embed(client: httpx.AsyncClient, inputs: Any, **more: Any) -> np.ndarray[Any, Any]:
-    answer = await client.post("/embed", json={"inputs": inputs, **more})
-    assert answer.status_code == 200, answer.text
-    return np.array(answer.json())
+LONG = "kids " * 40
 
 
 def unit(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -34,7 +21,7 @@ def unit(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return scaled
 
 
-async def test_rows_are_scaled_or_cut_as_asked(client: httpx.AsyncClient) -> None:
+async def test_rows_are_scaled_or_cut_as_asked(client: Client) -> None:
     raw = await embed(client, TEXTS, normalize=False)
     assert raw.shape == (len(TEXTS), DIMENSION)
     assert not np.allclose(np.linalg.norm(raw, axis=1), 1, atol=1e-3)
@@ -53,46 +40,48 @@ async def test_rows_are_scaled_or_cut_as_asked(client: httpx.AsyncClient) -> Non
 
 
 @pytest.mark.parametrize("path", ["/", "/embed", "/classify", "/tokenize"])
-async def test_a_bare_string_is_a_list_of_one(client: httpx.AsyncClient, path: str) -> None:
-    bare, listed = [
-        (await client.post(path, json={"inputs": inputs})).json() for inputs in ("kids", ["kids"])
-    ]
+async def test_a_bare_string_is_a_list_of_one(client: Client, path: str) -> None:
+    bare, listed = [await ask(client, path, inputs=inputs) for inputs in ("kids", ["kids"])]
     assert ([bare] if path == "/classify" else bare) == listed
     if path == "/":
         assert bare == (await embed(client, "kids")).tolist()
 
 
-async def test_truncate_cuts_and_counts_in_a_header(client: httpx.AsyncClient) -> None:
-    long = "kids " * 40
-    for path in ("/embed", "/tokenize"):
-        answer = await client.post(path, json={"inputs": [long, "kids", long], "truncate": True})
-        assert (answer.status_code, answer.headers["X-Truncated"]) == (200, "2")
-    assert [len(tokens) for tokens in answer.json()] == [16, 1, 16]
-    pairs = {"pairs": [{"a": "kids", "b": long}], "truncate": True}
-    assert (await client.post("/relatedness", json=pairs)).headers["X-Truncated"] == "1"
-    answer = await client.post("/embed", json={"inputs": "kids", "truncate": True})
+async def test_truncate_cuts_and_counts_in_a_header(client: Client) -> None:
+    for path in ("/embed", "/tokenize", "/explain"):
+        inputs = LONG if path == "/explain" else [LONG, "kids", LONG]
+        answer = await post(client, path, inputs=inputs, truncate=True)
+        assert answer.headers["X-Truncated"] == str(1 + isinstance(inputs, list))
+        if path == "/tokenize":
+            assert [len(tokens) for tokens in answer.json()] == [16, 1, 16]
+    assert len(answer.json()["sentences"][0]["tokens"]) == 16
+    answer = await post(client, "/relatedness", pairs=[{"a": "kids", "b": LONG}], truncate=True)
+    assert answer.headers["X-Truncated"] == "1"
+    answer = await post(client, "/embed", inputs="kids", truncate=True)
     assert "X-Truncated" not in answer.headers
 
 
-async def test_nli_one_pair_and_many(client: httpx.AsyncClient) -> None:
-    pairs = [
-        {"premise": TEXTS[i], "hypothesis": TEXTS[j]} for i, j in ((0, 1), (1, 0), (2, 2), (3, 4))
-    ]
-    many = await client.post("/nli", json={"pairs": pairs})
-    assert many.status_code == 200
+async def test_nli_of_a_pair_and_of_many(client: Client) -> None:
+    orders = ((0, 1), (1, 0), (2, 2), (3, 4))
+    pairs = [{"premise": TEXTS[i], "hypothesis": TEXTS[j]} for i, j in orders]
+    many = await post(client, "/nli", pairs=pairs)
     results = many.json()["results"]
     for pair, result in zip(pairs, results, strict=True):
-        alone = (await client.post("/nli", json=pair)).json()
+        alone = await ask(client, "/nli", **pair)
         assert list(alone) == ["label", "scores"]
         assert list(alone["scores"]) == ["entailment", "neutral", "contradiction"]
         assert alone["label"] == result["label"] == max(alone["scores"], key=alone["scores"].get)
         assert alone["scores"] == pytest.approx(result["scores"], abs=1e-5)
         assert sum(alone["scores"].values()) == pytest.approx(1, abs=1e-5)
     assert results[0]["scores"] != pytest.approx(results[1]["scores"], abs=1e-3)  # order matters
+    stages = dict(part.split(";dur=") for part in many.headers["Server-Timing"].split(", "))
+    assert list(stages) == ["parse", "queue", "inference", "total"]  # ms
+    assert all(float(stages[stage]) > 0 for stage in ("parse", "inference", "total"))
+    assert float(stages["queue"]) >= 0
 
 
-async def test_classify_ranks_every_label_or_the_best(client: httpx.AsyncClient) -> None:
-    answer = (await client.post("/classify", json={"inputs": TEXTS})).json()
+async def test_classify_ranks_every_label_or_the_best(client: Client) -> None:
+    answer = await ask(client, "/classify", inputs=TEXTS)
     assert len(answer) == len(TEXTS)
     for ranked in answer:
         scores = [entry["score"] for entry in ranked]
@@ -101,39 +90,34 @@ async def test_classify_ranks_every_label_or_the_best(client: httpx.AsyncClient)
         assert {entry["label"] for entry in ranked} == set(LABELS["classification"])
     assert len({ranked[0]["label"] for ranked in answer}) == 2  # not one label for all
     for k in (1, 9):
-        best = (await client.post("/classify", json={"inputs": TEXTS, "top_k": k})).json()
+        best = await ask(client, "/classify", inputs=TEXTS, top_k=k)
         assert best == [ranked[:k] for ranked in answer]
 
 
-async def test_tokenize_gives_offsets_and_the_tree(client: httpx.AsyncClient) -> None:
+async def test_tokenize_gives_offsets_and_the_parsers_tree(client: Client, models: Path) -> None:
     texts = ["two kids wash their hands", "  the\tnaïve 🐕dog\n is\u00a0good", "e\u0301!"]
-    answer = (await client.post("/tokenize", json={"inputs": texts})).json()
-    for text, tokens in zip(texts, answer, strict=True):
-        assert tokens
+    answer = await ask(client, "/tokenize", inputs=texts)
+    parses = Parser.load(models / "parser").parse([ParseJob(text, 16, True) for text in texts])
+    for text, tokens, parse in zip(texts, answer, parses, strict=True):
+        assert [token["head"] for token in tokens] == parse.heads.tolist()
+        assert [token["dep"] for token in tokens] == list(parse.deps)
         for token in tokens:
             assert set(token) == {"id", "text", "start", "stop", "head", "dep", "known", "composed"}
             assert text[token["start"] : token["stop"]] == token["text"]
-            assert 0 <= token["head"] < len(tokens)
             assert token["known"] == (token["id"] > 1)
-            assert token["dep"]
-        assert any(token["head"] == i for i, token in enumerate(tokens))  # a root
-        covered = "".join(token["text"] for token in tokens)
-        assert covered == "".join(text.split())
+            assert not token["composed"]  # by a bundle that composes no words
+        assert "".join(token["text"] for token in tokens) == "".join(text.split())
     assert all(token["known"] for token in answer[0])
     assert not answer[2][0]["known"]
 
 
-async def test_models_are_the_cards(client: httpx.AsyncClient) -> None:
+async def test_models_are_the_cards(client: Client) -> None:
     answer = (await client.get("/models")).json()
     cards = {card["name"]: card for card in answer["models"]}
     assert set(cards) == set(MODELS)
     assert answer["defaults"] == {
-        "embed": "tiny-flat",
-        "classify": "tiny-sst2",
-        "zero-shot": "tiny-flat",
-        "nli": "tiny-nli",
-        "relatedness": "tiny-related",
-        "explain": "tiny-sst2",
+        **{"embed": "tiny-flat", "classify": "tiny-sst2", "zero-shot": "tiny-flat"},
+        **{"nli": "tiny-nli", "relatedness": "tiny-related", "explain": "tiny-sst2"},
     }
     card = cards["tiny-sst2"]
     assert (card["task"], card["encoder"]["name"], card["max_tokens"]) == ("sst2", "tiny", 16)
@@ -153,45 +137,27 @@ async def test_info_says_what_is_in_use(serve: Serve, truncate: bool) -> None:
     """With TEI's fields, of the default embedding model."""
     async with serve(max_batch_inputs=64, truncate=truncate) as client:
         answer = (await client.get("/info")).json()
-        cards = (await client.get("/models")).json()
-        embedded = await client.post("/embed", json={"inputs": "kids " * 40})
-    assert answer["provider"] == "CPUExecutionProvider"
-    assert answer["device"] == "cpu"
+        cards = {card["name"]: card for card in (await client.get("/models")).json()["models"]}
+        embedded = await client.post("/embed", json={"inputs": LONG})
+    assert (answer["device"], answer["provider"]) == ("cpu", "CPUExecutionProvider")
     assert answer["limits"]["max_batch_inputs"] == answer["max_client_batch_size"] == 64
     assert answer["models"] == list(MODELS)
     assert answer["precision"] == dict.fromkeys(MODELS, "float32")
     assert answer["parser"]["name"] == "en_tiny"
-    assert answer["versions"] == {one["name"]: one["version"] for one in cards["models"]}
-    [card] = [one for one in cards["models"] if one["name"] == cards["defaults"]["embed"]]
-    assert answer["model_id"] == answer["served_model_name"] == card["name"] == "tiny-flat"
+    assert answer["versions"] == {name: card["version"] for name, card in cards.items()}
+    card = cards["tiny-flat"]
+    assert answer["model_id"] == answer["served_model_name"] == "tiny-flat"
     assert answer["model_type"] == {"embedding": {"pooling": card["encoder"]["name"]}}
-    assert answer["model_dtype"] == answer["precision"]["tiny-flat"]
+    assert answer["model_dtype"] == "float32"
     assert answer["max_input_length"] == card["max_tokens"] < 40
     assert answer["auto_truncate"] is embedded.is_success is truncate
     assert answer["version"]
 
 
-@pytest.mark.parametrize(
-    ("sent", "kept"),
-    [
-        *(("abc-123", True), ("x" * 128, True), (None, False), ("", False)),
-        *(("two words", False), ("x" * 129, False), ("a\tb", False)),
-    ],
-)
+@pytest.mark.parametrize("sent", ["abc-123", "x" * 128, None, "", "two words", "x" * 129, "a\tb"])
 async def test_a_clients_request_id_comes_back_where_it_is_one(
-    client: httpx.AsyncClient, sent: str | None, kept: bool
+    client: Client, sent: str | None
 ) -> None:
     headers = {} if sent is None else {"X-Request-Id": sent}
     ids = {(await client.get("/health", headers=headers)).headers["X-Request-Id"] for _ in range(2)}
-    assert (ids == {sent}) == kept
-    assert len(ids) == 2 - kept
-
-
-async def test_server_timing_has_the_stages_in_ms(client: httpx.AsyncClient) -> None:
-    answer = await client.post("/nli", json={"premise": TEXTS[0], "hypothesis": TEXTS[1]})
-    stages = dict(part.split(";dur=") for part in answer.headers["Server-Timing"].split(", "))
-    assert list(stages) == ["parse", "queue", "inference", "total"]
-    spent = [float(value) for value in stages.values()]
-    assert min(spent) >= 0
-    assert spent[0] > 0
-    assert spent[2] > 0
+    assert ids == {sent} if sent in ("abc-123", "x" * 128) else len(ids) == 2

@@ -1,15 +1,23 @@
-"""How a body is read: strict JSON, whatever the bytes."""
+"""How a body is read: strict JSON, whatever the bytes; large ones neither hold the event loop nor the memory."""
 
+import asyncio
 import json
 import math
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 from heedful.app.errors import BodyTooLarge, MalformedBody
 from heedful.app.http.body import MAX_CONTAINERS, MAX_DEPTH, parse
+from heedful.app.routes.compat.kserve_tensors import InferRequest
+from heedful.app.routes.compat.openai import EmbeddingsRequest
+from heedful.app.routes.compat.predict import PredictRequest
+from heedful.app.schemas.request_bodies import EmbedRequest, ManyPairs
 from heedful.app.settings import Settings
+from tests.app.conftest import Serve
+from tests.app.posting import JSON, NDJSON, check
 
 VALUES = st.recursive(
     st.none()
@@ -19,8 +27,6 @@ VALUES = st.recursive(
     | st.text(st.characters(codec=None)),  # lone surrogates among them
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
-
-
 unhurried = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -43,18 +49,10 @@ def test_any_bytes_are_a_value_or_refused(body: bytes) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"{",
-        b"NaN",
-        b'{"a": Infinity}',
-        b'{"a": "\\ud800", "b": NaN}',
-        b'{"a": "\\ud800", "b": -Infinity}',
-        b'{"a": "\\ud800", "b": 1e999}',
-        b'{"a": "\\ud800",}',
+        *(b"", b"{", b"NaN", b'{"a": Infinity}', b'{"a": "\\ud800", "b": NaN}', b"'a'"),
+        *(b'{"a": "\\ud800", "b": -Infinity}', b'{"a": "\\ud800", "b": 1e999}'),
+        *(b'{"a": "\\ud800",}', b"\xff\xfe{\x00}\x00", b'"\\ud800' + b"[" * 100_000),
         b'"\xed\xa0\x80"',  # a surrogate in raw bytes is no UTF-8
-        b"\xff\xfe{\x00}\x00",
-        b"'a'",
-        b'"\\ud800' + b"[" * 100_000,
     ],
 )
 def test_refuses_what_is_no_json(body: bytes) -> None:
@@ -66,10 +64,9 @@ def test_refuses_what_is_no_json(body: bytes) -> None:
 def test_the_depth_is_limited(opening: bytes, closing: bytes) -> None:
     deepest = opening * MAX_DEPTH + b"1" + closing * MAX_DEPTH
     wide = b"[" + b"[]," * MAX_DEPTH + b'"[[["]'
-    assert parse(deepest) == json.loads(deepest)
-    beside = b"[" + b"[]," * MAX_DEPTH + deepest[len(opening) : -len(closing)] + b"]"
-    assert parse(wide) == json.loads(wide)
-    assert parse(beside) == json.loads(beside)
+    both = b"[" + b"[]," * MAX_DEPTH + deepest[len(opening) : -len(closing)] + b"]"
+    for value in (deepest, wide, both):
+        assert parse(value) == json.loads(value)
     for value in (deepest, b'"\\ud800",' + deepest, b'"\\\\","\\"",' + deepest):
         with pytest.raises(MalformedBody, match=f"more than {MAX_DEPTH} deep"):
             parse(b"[" + value + b"]")
@@ -81,17 +78,61 @@ def test_the_lists_and_objects_are_counted_before_they_are_built(unit: bytes) ->
         parse(b"[" + b",".join([unit] * MAX_CONTAINERS))  # not even JSON
 
 
-def test_what_looks_like_lists_in_a_text_is_not_counted() -> None:
+def test_what_looks_like_too_much_is_read() -> None:
+    """Brackets in a text, the largest trees; a lone surrogate is let through for the runtime to name."""
     for text in ("[" * (MAX_CONTAINERS + 1), '\\"[{' * MAX_CONTAINERS):
         assert parse(json.dumps([text]).encode()) == [text]
-
-
-def test_the_largest_trees_are_read() -> None:
     word = b'{"text":"a"}'
     words = Settings.model_fields["max_body_bytes"].default // (len(word) + 1)
     assert len(parse(b"[" + b",".join([word] * words) + b"]")) == words
-
-
-def test_a_lone_surrogate_is_let_through_for_the_runtime_to_name() -> None:
     assert parse(b'{"inputs": "\\ud800", "x": 0.5}') == {"inputs": "\ud800", "x": 0.5}
     assert math.isfinite(parse(b'["\\ud800", 1e300]')[1])
+
+
+TENSOR = {"name": "text", "shape": ["a"] * 1000, "datatype": "BYTES", "data": []}
+FIELDS = {f"field{i}": i for i in range(1000)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (PredictRequest, {"inputs": [[{}] * 1000]}),
+        (EmbedRequest, {"inputs": "a", **FIELDS}),
+        (EmbedRequest, {"inputs": {"displacy": {"words": [{}] * 1000, "arcs": [{}] * 1000}}}),
+        (EmbeddingsRequest, {"model": "a", "input": [["a"] * 1000] * 10}),
+        (InferRequest, {"inputs": [TENSOR] * 10}),
+        (ManyPairs, {"pairs": [FIELDS] * 10}),
+    ],
+)
+def test_few_errors_are_built(kind: type, body: object) -> None:
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(kind).validate_python(body)
+    assert caught.value.error_count() <= 102
+
+
+@pytest.mark.anyio
+async def test_counts_are_checked_before_contents(serve: Serve) -> None:
+    async with serve(start=False) as client:
+        body = b'{"inputs":[true' + b",{}" * 600_000 + b"]}"
+        answer = await client.post("/embed", content=body, headers=JSON)
+        assert "600001" in check(answer, 413, "too_many_inputs", "inputs")["message"]
+        sentences = {"source_sentence": "a", "sentences": [3] * 5000}
+        answer = await client.post("/similarity", json={"inputs": sentences})
+        check(answer, 413, "too_many_inputs", "inputs.sentences")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("headers", [JSON, NDJSON])
+async def test_the_event_loop_runs_while_a_large_body_is_read(
+    serve: Serve, headers: dict[str, str]
+) -> None:
+    tree = {"displacy": {"words": [{"text": "a"}] * 9000, "arcs": []}}
+    body = json.dumps({"inputs": [tree] * 8, "truncate": True}).encode()
+    ticks = 0
+    async with serve(start=False) as client:
+        asked = asyncio.create_task(client.post("/embed", content=body, headers=headers))
+        while not asked.done():
+            await asyncio.sleep(0.001)
+            ticks += 1
+        assert b'"not_ready"' in (await asked).content  # it was valid, but nothing is loaded
+    assert ticks > 8  # 2 or 3 where the loop waits for the reader

@@ -1,4 +1,4 @@
-"""Named API keys: classes, metrics and the file that is read again; and TLS."""
+"""API keys: what they open, classes, metrics and the file that is read again; and TLS."""
 
 import os
 import resource
@@ -8,89 +8,94 @@ import socket
 import ssl
 import subprocess
 from pathlib import Path
-from typing import cast
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from heedful.app.http.auth import Keys
 from heedful.app.http.tls import check_tls
 from heedful.app.settings import Settings
-from heedful.app.state import AppState, state_of
 from heedful.runtime.errors import StartupError
 from tests.app.conftest import Serve, Start
-from tests.app.test_errors import check
+from tests.app.posting import Client, bearer, check, metrics, state
 from tests.process import PATIENCE, wait_for
 
-FILE = """
-[search]
-key = "sesame"
-
-[import]
-key = "open"
-class = "bulk"
-"""
-
-
-def state(client: httpx.AsyncClient) -> AppState:
-    assert isinstance(client._transport, httpx.ASGITransport)
-    return state_of(cast(FastAPI, client._transport.app))
-
-
-def bearer(key: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {key}"}
+OPEN = (
+    "/health",
+    "/metrics",
+    "/docs",
+    "/docs/",
+    "/openapi.json",
+    "/",
+    "/static/vendor/swagger-ui.css",
+)
+OTHERS = [
+    *(None, "", "Bearer", "Bearer wrong", "Basic sesame", "sesame", "Bearer s", "Bearer sesam"),
+    *("Bearer sesame2", "Bearer sesame and more", "Bearer ключ"),
+]
 
 
 @pytest.mark.anyio
-async def test_the_names_of_keys_are_no_metric_unless_it_is_set(
+@pytest.mark.parametrize("header", [*OTHERS, "Bearer sesame", "bearer sesame"])
+async def test_what_the_key_opens(serve: Serve, header: str | None) -> None:
+    """Probes and the documentation need none."""
+    headers = {} if header is None else {"Authorization": header.encode()}
+    async with serve(start=False, api_key="sesame") as client:
+        for path in OPEN:
+            assert (await client.get(path)).status_code == 200
+        check(await client.get("/ready"), 503, "not_ready")
+        for method, path, status, code in (
+            ("GET", "/models", 503, "not_ready"),
+            ("GET", "/nowhere", 404, "route_not_found"),
+            ("POST", "/embed", 400, "wrong_content_type"),
+            ("POST", "/docs", 405, "method_not_allowed"),
+        ):
+            answer = await client.request(method, path, headers=headers)  # type: ignore[arg-type]  # bytes are fine
+            if header in OTHERS:
+                check(answer, 401, "unauthorized")
+                assert answer.headers["WWW-Authenticate"] == "Bearer"
+            else:
+                check(answer, status, code)
+
+
+FILE = '[search]\nkey = "sesame"\n\n[import]\nkey = "open"\nclass = "bulk"\n'
+
+
+async def status_of(client: Client, key: str) -> int:
+    return (await client.get("/models", headers=bearer(key))).status_code
+
+
+@pytest.mark.anyio
+async def test_named_keys_are_counted_and_their_file_is_read_again(
     serve: Serve, tmp_path: Path
 ) -> None:
+    """Their names are no metric unless it is set."""
     file = tmp_path / "keys.toml"
     file.write_bytes(b"\xef\xbb\xbf" + FILE.encode())  # as PowerShell writes it
     async with serve(start=False, api_keys=file) as client:
-        assert (await client.get("/models", headers=bearer("open"))).status_code == 503
-        page = (await client.get("/metrics")).text
+        assert await status_of(client, "open") == 503
+        page = await metrics(client)
         assert 'route="/models",status="503"} 1.0' in page
-        assert "import" not in page
-        assert 'key="' not in page
-
-
-@pytest.mark.anyio
-async def test_the_documentation_needs_no_key_and_its_requests_do(serve: Serve) -> None:
-    async with serve(start=False, api_key="own") as client:
-        for path in ("/docs", "/docs/", "/openapi.json", "/", "/static/vendor/swagger-ui.css"):
-            assert (await client.get(path)).status_code == 200
-        check(await client.post("/docs"), 401, "unauthorized")
-        check(await client.post("/embed", json={"inputs": "kids"}), 401, "unauthorized")
-        check(await client.get("/models"), 401, "unauthorized")
-
-
-@pytest.mark.anyio
-async def test_named_keys_are_counted(serve: Serve, tmp_path: Path) -> None:
-    file = tmp_path / "keys.toml"
-    file.write_text(FILE)
+        assert [word for word in ("import", 'key="') if word in page] == []
     async with serve(start=False, api_keys=file, api_key="own", metrics_keys=True) as client:
         for key in ("sesame", "own", "open"):
             for _ in range(4):  # 503: nothing is loaded
-                assert (await client.get("/models", headers=bearer(key))).status_code == 503
-        for headers in ({}, bearer("another"), {"Authorization": "Basic sesame"}):
-            check(await client.get("/models", headers=headers), 401, "unauthorized")
-        page = (await client.get("/metrics")).text
+                assert await status_of(client, key) == 503
+        assert await status_of(client, "another") == 401
+        page = await metrics(client)
         for name in ("search", "default", "import"):
             assert f'heedful_key_requests_total{{key="{name}",status="503"}} 4.0' in page
         assert "sesame" not in page
-
         file.write_text(FILE.replace("sesame", "changed"))
         state(client).keys.refresh()
-        assert (await client.get("/models", headers=bearer("sesame"))).status_code == 401
-        assert (await client.get("/models", headers=bearer("changed"))).status_code == 503
+        assert await status_of(client, "sesame") == 401
+        assert await status_of(client, "changed") == 503
         file.write_text("[search]\nkey = 3\n")
         state(client).keys.refresh()
-        assert (await client.get("/models", headers=bearer("changed"))).status_code == 503
+        assert await status_of(client, "changed") == 503
         file.unlink()
         state(client).keys.refresh()
-        assert (await client.get("/models", headers=bearer("changed"))).status_code == 503
+        assert await status_of(client, "changed") == 503
 
 
 def test_a_file_that_cannot_be_read_for_a_moment_is_read_later(tmp_path: Path) -> None:
@@ -134,38 +139,46 @@ def test_a_wrong_file_is_one_line_without_a_key(tmp_path: Path, content: str, re
     assert "two words" not in str(caught.value)
 
 
+def openssl(*arguments: str | Path) -> None:
+    program = shutil.which("openssl")
+    assert program, "install openssl"
+    command = [program, *map(str, arguments)]
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
+
+
+def issue(folder: Path) -> tuple[Path, Path]:
+    """A new certificate of 127.0.0.1 and its key; they replace those in the folder."""
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    request = (
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "1",
+        "-subj",
+        "/CN=heedful",
+    )
+    openssl(*request, "-addext", "subjectAltName=IP:127.0.0.1", "-out", cert, "-keyout", key)
+    return cert, key
+
+
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
     """A certificate of 127.0.0.1 and its key."""
     return issue(tmp_path)
 
 
-def issue(folder: Path) -> tuple[Path, Path]:
-    """A new certificate of 127.0.0.1 and its key; they replace those in the folder."""
-    openssl = shutil.which("openssl")
-    assert openssl, "install openssl"
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
-    command += ["-subj", "/CN=heedful", "-addext", "subjectAltName=IP:127.0.0.1"]
-    command += ["-out", str(cert), "-keyout", str(key)]
-    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
-    return cert, key
-
-
 def test_https(
-    start: Start,
-    certificate: tuple[Path, Path],
-    healthcheck: list[str],
-    tmp_path: Path,
+    start: Start, certificate: tuple[Path, Path], healthcheck: list[str], tmp_path: Path
 ) -> None:
     cert, key = certificate
     # A process that is late with its heartbeat because the machine is busy would count as not ready.
-    process = start(
-        processes="2", tls_cert=str(cert), tls_key=str(key), hang_timeout=str(int(PATIENCE))
-    )
+    patience = str(int(PATIENCE))
+    process = start(processes="2", tls_cert=str(cert), tls_key=str(key), hang_timeout=patience)
     wait_for(lambda: "listening on https://127.0.0.1:" in process.log or None, "a port")
     port = process.log.partition("https://127.0.0.1:")[2].split()[0]
-    address = ("127.0.0.1", int(port))
 
     def answers(version: ssl.TLSVersion) -> list[int]:
         """The statuses of two requests over a new connection."""
@@ -190,7 +203,8 @@ def test_https(
     subprocess.run(healthcheck, env=env, timeout=PATIENCE, check=True)
 
     def served() -> set[str]:
-        return {ssl.get_server_certificate(address) for _ in range(8)}  # of every process
+        """Of every process."""
+        return {ssl.get_server_certificate(("127.0.0.1", int(port))) for _ in range(8)}
 
     before = cert.read_text()
     (tmp_path / "renewed").mkdir()
@@ -223,8 +237,6 @@ def test_keys_of_tls_that_cannot_be_used(certificate: tuple[Path, Path], tmp_pat
     with pytest.raises(StartupError, match="HEEDFUL_TLS_CERT and HEEDFUL_TLS_KEY: a key without"):
         check_tls(Settings(tls_key=key))
     encrypted = tmp_path / "encrypted.pem"
-    command = ["openssl", "pkey", "-in", str(key), "-out", str(encrypted)]
-    command += ["-aes128", "-passout", "pass:sesame"]
-    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
+    openssl("pkey", "-in", key, "-out", encrypted, "-aes128", "-passout", "pass:sesame")
     with pytest.raises(StartupError, match="the key is encrypted"):
         check_tls(Settings(tls_cert=cert, tls_key=encrypted))

@@ -1,4 +1,4 @@
-"""Where the service listens: a file, a socket that is passed to it, and addresses that are none."""
+"""Where the service listens: a file, a socket that is passed to it, addresses, and what is none."""
 
 import os
 import signal
@@ -16,39 +16,34 @@ from tests.app.conftest import Start
 from tests.process import HOLDING, PATIENCE, Process, wait_for
 
 
-def over(file: Path) -> httpx.Client:
-    return httpx.Client(
-        transport=httpx.HTTPTransport(uds=str(file)), base_url="http://heedful", timeout=PATIENCE
-    )
-
-
-def ended(process: Process, pid: int) -> bool | None:
-    return pid not in process.children() or None
-
-
 def test_a_file_is_one_socket_for_all_processes(start: Start, tmp_path: Path) -> None:
     file = tmp_path / "socket"
-    left = socket.socket(socket.AF_UNIX)
-    left.bind(str(file))
-    left.close()  # as a service that was killed leaves it
+    with socket.socket(socket.AF_UNIX) as left:  # as a service that was killed leaves it
+        left.bind(str(file))
     process = start(host=f"unix:{file}", processes="2")
+
+    def ask(method: str, path: str, **body: str) -> httpx.Response:
+        transport = httpx.HTTPTransport(uds=str(file))
+        with httpx.Client(transport=transport, timeout=PATIENCE) as client:
+            return client.request(method, f"http://heedful{path}", json=body or None)
 
     def answers() -> bool | None:
         assert not process.ended(), process.log
         try:
-            with over(file) as client:
-                return client.get("/ready").is_success or None
+            return ask("GET", "/ready").is_success or None
         except httpx.TransportError:
             return None
+
+    def ended(pid: int) -> bool | None:
+        return pid not in process.children() or None
 
     wait_for(lambda: f"listening on unix:{file}" in process.log or None, "a listening service")
     wait_for(answers, "an answer")
     for killed in process.servers():
         os.kill(killed, signal.SIGKILL)
-        wait_for(partial(ended, process, killed), "its end")
+        wait_for(partial(ended, killed), "its end")
         wait_for(answers, "an answer of another process, or of its replacement")
-    with over(file) as client:
-        assert client.post("/classify", json={"inputs": "kids"}).status_code == 200
+    assert ask("POST", "/classify", inputs="kids").status_code == 200
     process.popen.send_signal(signal.SIGTERM)
     assert process.exit_status() == 0
     assert not file.exists()
@@ -67,8 +62,19 @@ def test_a_socket_may_be_passed_as_systemd_does(models: Path, tmp_path: Path) ->
         process.close()
 
 
+def test_addresses_of_ipv6(start: Start) -> None:
+    """With or without brackets; all of them are those of IPv4 too."""
+    process = start(host="::1", processes="2")
+    assert process.url().startswith("http://[::1]:")
+    assert httpx.get(process.ready() + "/health", timeout=PATIENCE).json() == {"status": "ok"}
+    with listen("[::1]", 0) as listener:
+        assert listener.getsockname()[0] == "::1"
+    with listen("::", 0) as listener, socket.socket() as client:
+        client.connect(("127.0.0.1", listener.getsockname()[1]))
+
+
 @pytest.mark.parametrize(
-    ("host", "said"),
+    ("host", "reason"),
     [
         ("nowhere.invalid", "give an address, a name, unix:PATH or fd:NUMBER"),
         ("fd:x", "pass a listening socket"),
@@ -77,8 +83,8 @@ def test_a_socket_may_be_passed_as_systemd_does(models: Path, tmp_path: Path) ->
         ("unix:" + "x" * 200, "path too long"),
     ],
 )
-def test_what_is_no_place_to_listen_at_is_one_line(host: str, said: str) -> None:
-    with pytest.raises(StartupError, match=said) as caught:
+def test_what_is_no_place_to_listen_at_is_one_line(host: str, reason: str) -> None:
+    with pytest.raises(StartupError, match=reason) as caught:
         listen(host, 0)
     assert "\n" not in str(caught.value)
 
@@ -90,12 +96,7 @@ def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:
             with pytest.raises(StartupError, match="in use"):
                 listen(f"unix:{tmp_path / name}", 0)
     assert (tmp_path / "file").read_text() == "mine"
-    forget(f"unix:{tmp_path / 'socket'}")
-    forget(f"unix:{tmp_path / 'socket'}")
+    for _ in range(2):
+        forget(f"unix:{tmp_path / 'socket'}")
     with socket.socket() as silent, pytest.raises(StartupError, match="does not listen"):
         listen(f"fd:{silent.fileno()}", 0)
-
-
-def test_brackets_around_an_address() -> None:
-    with listen("[::1]", 0) as listener:
-        assert listener.getsockname()[0] == "::1"

@@ -5,9 +5,8 @@ import contextlib
 import json
 import os
 from collections.abc import AsyncIterator
-from typing import Any, NoReturn
+from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
@@ -15,15 +14,13 @@ from heedful.app.http.ndjson import _lines
 from heedful.runtime.errors import TimedOut
 from heedful.runtime.service import Service
 from tests.app.conftest import KEY, Serve
-from tests.app.test_answers import TEXTS, embed
-from tests.app.test_errors import check
+from tests.app.posting import NDJSON, TEXTS, Client, check, embed, metrics
 from tests.process import PATIENCE, Process
 
 pytestmark = pytest.mark.anyio
-NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
-async def answers(client: httpx.AsyncClient, path: str, *lines: object) -> list[dict[str, Any]]:
+async def answers(client: Client, path: str, *lines: object) -> list[dict[str, Any]]:
     body = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
     answer = await client.post(path, content=body.encode(), headers=NDJSON)
     assert answer.status_code == 200, answer.text
@@ -31,16 +28,16 @@ async def answers(client: httpx.AsyncClient, path: str, *lines: object) -> list[
     return [json.loads(line) for line in answer.text.splitlines()]
 
 
-async def test_each_line_is_answered_in_order_with_its_id(client: httpx.AsyncClient) -> None:
+async def test_each_line_is_answered_in_order_with_its_id(client: Client) -> None:
     rows = await embed(client, TEXTS)
     lines = [{"inputs": text, "id": f"text {i}"} for i, text in enumerate(TEXTS)]
-    found = await answers(client, "/embed", *lines)
-    assert [one["line"] for one in found] == [0, 1, 2, 3, 4]
-    assert [one["id"] for one in found] == [line["id"] for line in lines]
-    np.testing.assert_allclose([one["answer"][0] for one in found], rows, atol=1e-6)
+    results = await answers(client, "/embed", *lines)
+    assert [result["line"] for result in results] == [0, 1, 2, 3, 4]
+    assert [result["id"] for result in results] == [line["id"] for line in lines]
+    np.testing.assert_allclose([result["answer"][0] for result in results], rows, atol=1e-6)
 
 
-async def test_a_byte_order_mark_costs_no_line(client: httpx.AsyncClient) -> None:
+async def test_a_byte_order_mark_costs_no_line(client: Client) -> None:
     plain = await answers(client, "/embed", {"inputs": "kids"}, {"inputs": "dog"})
     marked = await answers(client, "/embed", '\ufeff{"inputs": "kids"}', '{"inputs": "dog"}\r')
     assert marked == plain
@@ -49,78 +46,57 @@ async def test_a_byte_order_mark_costs_no_line(client: httpx.AsyncClient) -> Non
     assert alone.json() == plain[0]["answer"]
 
 
-async def test_errors_are_the_lines(client: httpx.AsyncClient) -> None:
-    found = await answers(
-        client,
-        "/classify",
-        {"inputs": "kids", "id": 1},
-        "no json",
-        "",
-        {"inputs": ["kids", ""], "id": 2},
-        {"inputs": "kids", "colour": "red"},
-        {"inputs": "kids", "model": "bert", "id": None},
-        "[]",
-        '{"inputs": "kids", "id": "\\ud800"}',
-        {"inputs": "kids", "id": json.loads("[" * 300 + "]" * 300)},
-        '{"inputs": "kids", "x": ' + '{"a":' * 500 + "1" + "}" * 501,
-        {"inputs": "kids", "id": 2**64},
-        {"inputs": "kids " * 17, "truncate": True, "id": [7]},
-    )
-    assert [one["line"] for one in found] == [0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11]
-    errors = [one.get("error", {}).get("code") for one in found]
-    assert errors == [
-        None,
-        "invalid_json",
-        "invalid_input",
-        "unknown_field",
-        "model_not_found",
-        "invalid_type",
-        "invalid_input",
-        "invalid_json",
-        "invalid_json",
-        "invalid_input",
-        None,
-    ]
-    assert found[2]["error"]["param"] == "inputs[1]"
-    assert [one.get("id", "none") for one in found] == [
-        *(1, "none", 2, "none", None, "none"),
-        *("none", "none", "none", "none", [7]),
-    ]
-    assert found[-1]["headers"] == {"X-Truncated": "1"}
+DEEP = '{"inputs": "kids", "x": ' + '{"a":' * 500 + "1" + "}" * 501
+LINES: list[tuple[object, int, str | None, Any]] = [
+    ({"inputs": "kids", "id": 1}, 0, None, 1),
+    ("no json", 1, "invalid_json", "none"),
+    ("", 2, None, "no answer"),
+    ({"inputs": ["kids", ""], "id": 2}, 3, "invalid_input", 2),
+    ({"inputs": "kids", "colour": "red"}, 4, "unknown_field", "none"),
+    ({"inputs": "kids", "model": "bert", "id": None}, 5, "model_not_found", None),
+    ("[]", 6, "invalid_type", "none"),
+    ('{"inputs": "kids", "id": "\\ud800"}', 7, "invalid_input", "none"),
+    ({"inputs": "kids", "id": json.loads("[" * 300 + "]" * 300)}, 8, "invalid_json", "none"),
+    (DEEP, 9, "invalid_json", "none"),
+    ({"inputs": "kids", "id": 2**64}, 10, "invalid_input", "none"),
+    ({"inputs": "kids " * 17, "truncate": True, "id": [7]}, 11, None, [7]),
+]
+"""A line, its number, the error's code, and the id that is answered."""
+
+
+async def test_errors_are_the_lines(client: Client) -> None:
+    results = await answers(client, "/classify", *(line for line, *_ in LINES))
+    assert [
+        (result["line"], result.get("error", {}).get("code"), result.get("id", "none"))
+        for result in results
+    ] == [tuple(expected) for _, *expected in LINES if expected[2] != "no answer"]
+    assert results[2]["error"]["param"] == "inputs[1]"
+    assert results[-1]["headers"] == {"X-Truncated": "1"}
 
 
 async def test_a_line_that_fails_unexpectedly_is_answered_alone(
-    client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object, **__: object) -> NoReturn:
-        raise ZeroDivisionError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Service, "bind", fail)
-        broken, invalid = await answers(client, "/embed", {"inputs": "kids"}, "no json")
-    assert broken["error"]["code"] == "internal_error"
-    assert invalid["error"]["code"] == "invalid_json"
+    monkeypatch.setattr(Service, "bind", lambda *_, **__: 1 / 0)
+    results = await answers(client, "/embed", {"inputs": "kids"}, "no json")
+    codes = [result["error"]["code"] for result in results]
+    assert codes == ["internal_error", "invalid_json"]
     assert "ZeroDivisionError" in caplog.text
 
 
-async def test_a_stream_is_counted_by_its_lines(serve: Serve) -> None:
-    async with serve() as client:
-        await answers(client, "/embed", *[{"inputs": "kids", "model": "tiny-flat"}] * 3, "x")
-        page = (await client.get("/metrics")).text
-        assert 'heedful_tokens_total{model="tiny-flat"} 3.0' in page
-        assert 'route="/embed",status="200"} 3.0' in page
-        assert 'heedful_rejected_total{reason="invalid_json"} 1.0' in page
-
-
-async def test_limits(serve: Serve) -> None:
+async def test_a_stream_is_counted_and_limited_by_its_lines(serve: Serve) -> None:
+    line = {"inputs": "kids", "model": "tiny-flat"}
     async with serve(max_body_bytes=200, max_queue=2, max_batch_inputs=2) as client:
-        line = {"inputs": "kids", "model": "tiny-flat"}
         # More bytes than a body, and than a queue.
-        found = await answers(client, "/embed", *[line] * 100)
-        assert [one for one in found if "answer" not in one] == []
-        assert len(found) == 100
-        found = await answers(client, "/embed", line, {**line, "inputs": "k" * 200}, line)
-        assert [one.get("error", {}).get("code") for one in found] == [None, "body_too_large"]
+        results = await answers(client, "/embed", *[line] * 100, "x")
+        assert ["answer" in result for result in results] == [True] * 100 + [False]
+        page = await metrics(client)
+        assert 'heedful_tokens_total{model="tiny-flat"} 100.0' in page
+        assert 'route="/embed",status="200"} 100.0' in page
+        assert 'heedful_rejected_total{reason="invalid_json"} 1.0' in page
+        results = await answers(client, "/embed", line, {**line, "inputs": "k" * 200}, line)
+        codes = [result.get("error", {}).get("code") for result in results]
+        assert codes == [None, "body_too_large"]
         headers = {**NDJSON, "Content-Encoding": "gzip"}
         refused = await client.post("/embed", content=b"", headers=headers)
         check(refused, 400, "wrong_content_encoding")
@@ -154,97 +130,86 @@ async def test_the_time_limit_is_that_of_a_line_and_not_of_the_stream() -> None:
         await asyncio.sleep(limit / 5 if sent <= 7 else PATIENCE)
         return {"type": "http.request", "body": b"kids\n", "more_body": True}
 
-    found = _lines(receive, limit, 6)
-    assert [await anext(found) for _ in range(7)] == [b"kids"] * 7
+    lines = _lines(receive, limit, 6)
+    assert [await anext(lines) for _ in range(7)] == [b"kids"] * 7
     with pytest.raises(TimedOut):
-        await anext(found)
+        await anext(lines)
 
 
 @contextlib.asynccontextmanager
 async def posting(
-    process: Process, path: str, header: str = ""
+    process: Process, header: str = ""
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A request whose body is still to be sent, in chunks."""
+    """A request to /embed whose body is still to be sent, in chunks."""
     host, _, port = process.url().removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     head = (
-        f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n"
+        f"POST /embed HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n"
         f"Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n{header}\r\n"
     )
     writer.write(head.encode())
     try:
-        yield reader, writer
+        async with asyncio.timeout(10 * PATIENCE):
+            yield reader, writer
     finally:
         writer.close()
         await writer.wait_closed()
 
 
-def chunk(*lines: dict[str, Any]) -> bytes:
-    body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+def chunk(**line: Any) -> bytes:
+    body = json.dumps(line).encode() + b"\n"
     return b"%x\r\n%s\r\n" % (len(body), body)
 
 
-async def answer(reader: asyncio.StreamReader) -> dict[str, Any] | None:
-    """The next answer's line; None at the end."""
+END = b"0\r\n\r\n"
+
+
+async def answered_id(reader: asyncio.StreamReader) -> tuple[Any, bool] | None:
+    """The id of the next answer's line, and whether it is an error; None at the end."""
     while (line := await reader.readline()) != b"0\r\n":
         assert line, "the stream ended early"
         if line.startswith(b"{"):
-            found: dict[str, Any] = json.loads(line)
-            return found
+            answer = json.loads(line)
+            return answer["id"], "error" in answer
     return None
 
 
 async def test_the_first_answer_comes_before_the_last_line_is_sent(process: Process) -> None:
-    async with asyncio.timeout(PATIENCE), posting(process, "/embed") as (reader, writer):
-        for number in range(3):  # each is sent when the one before is answered
-            writer.write(chunk({"inputs": "kids", "id": number}))
-            found = await answer(reader)
-            assert found
-            assert found["id"] == number
-        writer.write(b"0\r\n\r\n")
-        assert await answer(reader) is None
+    """A client may wait for 100 Continue, as curl does."""
+    for header in ("", "Expect: 100-continue\r\n"):
+        async with posting(process, header) as (reader, writer):
+            if header:
+                assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+            for number in range(3):  # each is sent when the one before is answered
+                writer.write(chunk(inputs="kids", id=number))
+                assert await answered_id(reader) == (number, False)
+            writer.write(END)
+            assert await answered_id(reader) is None
 
 
-async def test_a_client_may_wait_for_100_continue_as_curl_does(process: Process) -> None:
-    async with (
-        asyncio.timeout(PATIENCE),
-        posting(process, "/embed", "Expect: 100-continue\r\n") as (reader, writer),
-    ):
-        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-        writer.write(chunk({"inputs": "kids", "id": 7}) + b"0\r\n\r\n")
-        found = await answer(reader)
-        assert found
-        assert found["id"] == 7
-        assert await answer(reader) is None
-
-
-LINES = int(os.environ.get("HEEDFUL_TEST_LINES", "5000"))  # 100,000 by hand
-BAD = range(3, LINES, LINES // 100)
+COUNT = int(os.environ.get("HEEDFUL_TEST_LINES", "5000"))  # 100,000 by hand
+BAD = range(3, COUNT, COUNT // 100)
 
 
 async def test_many_lines_with_some_bad_ones_take_no_memory(process: Process) -> None:
     memory = []
 
     async def send(writer: asyncio.StreamWriter) -> None:
-        for number in range(LINES):
+        for number in range(COUNT):
             text = "" if number in BAD else f"kid {number}"
-            writer.write(chunk({"inputs": text, "model": "tiny-flat", "id": f"row {number}"}))
+            writer.write(chunk(inputs=text, model="tiny-flat", id=number))
             await writer.drain()
             await asyncio.sleep(0)  # a full drain does not let the reader run
-            if number in (LINES // 5, LINES - 1):
+            if number in (COUNT // 5, COUNT - 1):
                 memory.append(process.memory())
-        writer.write(b"0\r\n\r\n")
+        writer.write(END)
 
-    async with asyncio.timeout(10 * PATIENCE), posting(process, "/embed") as (reader, writer):
+    async with posting(process) as (reader, writer):
         sending = asyncio.create_task(send(writer))
-        found = await answer(reader)
-        good: list[str] = []
-        bad: list[str] = []
-        while found:
-            (bad if "error" in found else good).append(found["id"])
-            found = await answer(reader)
+        ids = []
+        while (answered := await answered_id(reader)) is not None:
+            ids.append(answered)
         await sending
-    assert bad == [f"row {number}" for number in BAD]
-    assert len(bad) == 100
-    assert good == [f"row {number}" for number in range(LINES) if number not in BAD]
+    assert len(BAD) == 100
+    assert ids == [(number, number in BAD) for number in range(COUNT)]
     assert memory[1] - memory[0] < 50e6

@@ -9,7 +9,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -25,12 +25,17 @@ from heedful.text.parse import fingerprint
 from tests.app.conftest import KEY, Start
 from tests.app.two_processes import (
     ALLOWED,
+    AS_JSON,
+    EMBED,
     HEALTH,
+    address,
     connect,
+    connections,
     counted,
     healthy,
     page,
     ready,
+    slow_reader,
     until_closed,
 )
 from tests.builders import BuiltParser, build_bundle
@@ -39,7 +44,9 @@ from tests.runtime.test_bundle import replace_file
 
 pytestmark = pytest.mark.slow
 BODY = {"inputs": ["the kids", "a dog"], "model": "tiny-nli"}
+SENT = json.dumps(BODY).encode()
 ANSWERED = r'requests_total\{model="tiny-nli",route="/embed",status="200"\}'
+KILLED, HANGS = "has ended with status -9", "hangs: killing it"
 
 
 @pytest.fixture
@@ -51,28 +58,21 @@ def folder(models: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def several(start: Start, folder: Path) -> Callable[..., Process]:
     """Starts a service of two processes on the bundles of `folder`."""
-
-    def make(**flags: str) -> Process:
-        return start(**{"processes": "2", "models": str(folder), **flags})
-
-    return make
+    return partial(start, processes="2", models=str(folder))
 
 
-@pytest.fixture
-def clients() -> Iterator[Callable[[str, int], list[httpx.Client]]]:
+def rebuild(folder: Path, name: str, **card: float) -> None:
+    parser = BuiltParser(folder / "parser", "en_tiny", fingerprint(folder / "parser"))
+    build_bundle(folder, parser, name=name, kind="nli", **card)
+
+
+def clients(url: str, stack: ExitStack, number: int) -> list[httpx.Client]:
     """Clients with one connection each."""
-    with ExitStack() as stack:
-
-        def make(url: str, number: int) -> list[httpx.Client]:
-            opened = (
-                httpx.Client(base_url=url, headers=ALLOWED, timeout=PATIENCE) for _ in range(number)
-            )
-            return [stack.enter_context(client) for client in opened]
-
-        yield make
+    opened = (httpx.Client(base_url=url, headers=ALLOWED, timeout=PATIENCE) for _ in range(number))
+    return [stack.enter_context(client) for client in opened]
 
 
-def connections(pid: int, port: int) -> int:
+def held_by(pid: int, port: int) -> int:
     """How many connections of clients the process holds."""
     held = set()
     for entry in Path(f"/proc/{pid}/fd").iterdir():
@@ -83,81 +83,66 @@ def connections(pid: int, port: int) -> int:
     return sum(f"socket:[{row[9]}]" in held for row in established)
 
 
-def begin(url: str, body: bytes) -> socket.socket:
-    """A connection whose request a serving process reads: only the body is unsent."""
-    host, _, port = url.removeprefix("http://").rpartition(":")
-    connection = socket.create_connection((host, int(port)), timeout=PATIENCE)
-    head = f"POST /embed HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {len(body)}\r\n"
-    expect = "Content-Type: application/json\r\nExpect: 100-continue\r\n\r\n"
-    connection.sendall((head + expect).encode())
+def begin(process: Process) -> socket.socket:
+    """A connection whose request a serving process reads: only the body, SENT, is unsent."""
+    connection = connect(process)
+    length = b"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n" % len(SENT)
+    connection.sendall(EMBED + AS_JSON + length)
     assert connection.recv(1024) == b"HTTP/1.1 100 Continue\r\n\r\n"
     return connection
 
 
 def answered(url: str) -> bool:
     """Whether a request on a new connection is answered."""
-    try:
+    with suppress(httpx.TransportError):
         answer = httpx.post(url + "/embed", json=BODY, headers=ALLOWED, timeout=PATIENCE)
-    except httpx.TransportError:
-        return False
-    return answer.status_code == 200
+        return answer.status_code == 200
+    return False
 
 
-def replace_one(process: Process) -> None:
-    """Kill a serving process, and wait until another serves in its place."""
-    killed = process.servers()[0]
-    os.kill(killed, signal.SIGKILL)
-
-    def another() -> bool | None:
-        gone = killed not in process.children()  # a process that is ending still has its sockets
-        return (gone and len(process.servers()) == 2) or None
-
-    wait_for(another, "another process")
-    ready(process)
+def send(pids: Iterable[int], which: signal.Signals) -> None:
+    for pid in pids:
+        os.kill(pid, which)
 
 
-def test_connections_are_divided_and_one_page_counts_them_all(
-    service: Process, clients: Callable[[str, int], list[httpx.Client]]
-) -> None:
+def count_of(service: Process, name: str) -> float:
+    return counted(page(service), name)
+
+
+def test_connections_are_divided_and_one_page_counts_them_all(service: Process) -> None:
     ready(service)
-    before, url = counted(page(service), ANSWERED), service.url()
-    asking = clients(url, 24)  # all of them to one process: once in eight million runs
-    answers = [client.post("/embed", json=BODY) for client in asking]
-    port = int(url.rpartition(":")[2])
-    held = [connections(pid, port) for pid in service.servers()]
-    assert sum(held) >= 24  # the last probe of /ready may still be open
-    assert min(held) > 0
-    rows = np.array([answer.json() for answer in answers])
-    assert np.abs(rows - rows[0]).max() < 1e-6
+    before, url = count_of(service, ANSWERED), service.url()
+    with ExitStack() as stack:
+        asking = clients(url, stack, 24)  # all of them to one process: once in eight million runs
+        answers = [client.post("/embed", json=BODY) for client in asking]
+        held = [held_by(pid, address(service)[1]) for pid in service.servers()]
+        assert sum(held) >= 24  # the last probe of /ready may still be open
+        assert min(held) > 0
+        rows = np.array([answer.json() for answer in answers])
+        assert np.abs(rows - rows[0]).max() < 1e-6
 
-    def whole(client: httpx.Client) -> str | None:
-        """The page, once it counts all: an answer is counted after its last byte."""
-        found: str = client.get("/metrics").text
-        return found if counted(found, ANSWERED) == before + 24 else None
+        def whole(client: httpx.Client) -> str | None:
+            """The page, once it counts all: an answer is counted after its last byte."""
+            text: str = client.get("/metrics").text
+            return text if counted(text, ANSWERED) == before + 24 else None
 
-    for client in asking[:8]:
-        found = wait_for(partial(whole, client), "all answers on the page of metrics")
-        assert counted(found, r'model_info\{[^}]*model="tiny-nli"[^}]*\}') == 1
-    asked = {"Accept": "application/openmetrics-text; version=1.0.0"}
-    families = text_string_to_metric_families(asking[0].get("/metrics", headers=asked).text)
-    assert "heedful_request_duration_seconds" in {family.name for family in families}
-    created = {c.get("/v1/models").json()["data"][0]["created"] for c in asking}
-    assert len(created) == 1
-
-
-def limit_descriptors(pid: int, more: int) -> tuple[int, int]:
-    """Let the process open `more` files than it has; returns the limits that it had."""
-    held = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (held + more, before[1]))
-    return before
+        for client in asking[:8]:
+            text = wait_for(partial(whole, client), "all answers on the page of metrics")
+            assert counted(text, r'model_info\{[^}]*model="tiny-nli"[^}]*\}') == 1
+        wanted = {"Accept": "application/openmetrics-text; version=1.0.0"}
+        families = text_string_to_metric_families(asking[0].get("/metrics", headers=wanted).text)
+        assert "heedful_request_duration_seconds" in {family.name for family in families}
+        created = {c.get("/v1/models").json()["data"][0]["created"] for c in asking}
+        assert len(created) == 1
 
 
 def test_processes_without_descriptors_close_connections_and_go_on(service: Process) -> None:
-    servers = service.servers()
-    limits = {pid: limit_descriptors(pid, 2) for pid in servers}
-    with ExitStack() as stack:
-        asking = [stack.enter_context(connect(service)) for _ in range(32)]
+    servers, limits = service.servers(), {}
+    for pid in servers:  # which may open two files more than they have
+        held = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+        limits[pid] = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (held + 2, limits[pid][1]))
+    with connections(service, 32) as asking:
         for connection in asking:
             connection.sendall(HEALTH + b"Connection: close\r\n\r\n")
         answers = [until_closed(connection) for connection in asking]
@@ -171,143 +156,103 @@ def test_processes_without_descriptors_close_connections_and_go_on(service: Proc
 # Killed in this order no five of them die in a row within 3 seconds of their start, which would end the service.
 
 
-def test_requests_in_flight_of_a_killed_process_are_cut_off_and_no_later_one(
+def test_who_was_connected_to_a_killed_process_is_cut_off_and_no_later_client(
     service: Process,
 ) -> None:
+    """In the middle of a request, and idle: neither is told anything."""
     ready(service)
-    url, body = service.url(), json.dumps(BODY).encode()
-    ends, deaths = service.log.count("has ended with status -9"), deaths_of(service)
-    with service.held(), ExitStack() as stack:
-        asking = [stack.enter_context(begin(url, body)) for _ in range(4)]
+    ends, deaths = service.log.count(KILLED), count_of(service, "process_deaths_total")
+    with service.held(), connections(service, 2) as idle, ExitStack() as stack:
+        for connection in idle:
+            connection.sendall(HEALTH + b"X-Request-Id: the-idle-one\r\n\r\n")
+            assert b"200 OK" in connection.recv(65536)
+        wait_for(lambda: service.log.count("the-idle-one") == 2 or None, "their end")
+        asking = [stack.enter_context(begin(service)) for _ in range(4)]
         for connection in asking:
-            connection.sendall(body)
-        for pid in service.servers():
-            os.kill(pid, signal.SIGKILL)
-        assert [until_closed(connection) for connection in asking] == [b""] * 4
-    ended = "has ended with status -9"
-    wait_for(lambda: service.log.count(ended) == ends + 2 or None, "their end")
-    wait_for(lambda: answered(url) or None, "an answer")
-    assert all(answered(url) for _ in range(20))
-    assert deaths_of(service) == deaths + 2
-
-
-def deaths_of(service: Process) -> float:
-    return counted(page(service), "process_deaths_total")
+            connection.sendall(SENT)
+        send(service.servers(), signal.SIGKILL)
+        assert [until_closed(connection) for connection in (*asking, *idle)] == [b""] * 6
+    wait_for(lambda: service.log.count(KILLED) == ends + 2 or None, "their end")
+    wait_for(lambda: answered(service.url()) or None, "an answer")
+    assert all(answered(service.url()) for _ in range(20))
+    assert count_of(service, "process_deaths_total") == deaths + 2
 
 
 def test_a_pause_of_all_is_no_hang(service: Process) -> None:
     """As by `docker pause`."""
     ready(service)
-    servers, hangs = service.servers(), service.log.count("hangs: killing it")
-    everyone = [service.popen.pid, *servers]
-    for pid in everyone:
-        os.kill(pid, signal.SIGSTOP)
+    servers, hangs = service.servers(), service.log.count(HANGS)
+    send([service.popen.pid, *servers], signal.SIGSTOP)
     time.sleep(6)  # the hang timeout is 4
-    for pid in everyone:
-        os.kill(pid, signal.SIGCONT)
+    send([service.popen.pid, *servers], signal.SIGCONT)
     ready(service)
     assert service.servers() == servers
-    assert service.log.count("hangs: killing it") == hangs
+    assert service.log.count(HANGS) == hangs
 
 
-def test_an_idle_client_of_a_killed_process_is_told_nothing(service: Process) -> None:
-    ready(service)
-    with connect(service) as idle, connect(service) as other:
-        for connection in (idle, other):
-            connection.sendall(HEALTH + b"X-Request-Id: the-idle-one\r\n\r\n")
-            assert b"200 OK" in connection.recv(65536)
-        wait_for(lambda: service.log.count("the-idle-one") == 2 or None, "their end")
-        killed = service.servers()
-        for pid in killed:
-            os.kill(pid, signal.SIGKILL)
-        assert [until_closed(connection) for connection in (idle, other)] == [b"", b""]
-    ready(service)
-
-
-def test_a_reload_waits_for_no_process_that_hangs(service: Process) -> None:
-    ready(service)
-    hanging = service.servers()[0]
-    os.kill(hanging, signal.SIGSTOP)
-
-    def reloaded() -> bool | None:
-        try:
-            answer = httpx.post(service.url() + "/models/reload", headers=ALLOWED, timeout=30)
-        except httpx.TransportError:
-            return None
-        return answer.is_success or None
-
-    wait_for(reloaded, "a reload")
-    assert hanging not in service.servers()
-    ready(service)
-
-
-def test_a_dead_process_leaves_its_counts_and_no_file(service: Process, temporary: Path) -> None:
-    asked = r'^heedful_requests_total{model="none",route="/info",status="200"} (\S+)$'
-
-    def count() -> float:
-        page = httpx.get(service.url() + "/metrics", timeout=PATIENCE).text
-        found = re.search(asked, page, re.M)
-        return float(found[1]) if found else 0.0
-
-    files = service.descriptors()
-    # A route that no other test asks this service: an answer is counted after it is sent, here once.
-    httpx.get(service.url() + "/info", headers=ALLOWED, timeout=PATIENCE)
-    before = wait_for(lambda: count() or None, "a count")
-    for _ in range(2):
-        for pid in service.servers():
-            os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: len(service.servers()) == 2 or None, "two others")
-        ready(service)
-    assert count() == before
-    kept = {path.name for path in temporary.rglob("*")}
-    assert kept <= {".ses"}  # ONNX Runtime's; none of them is ours
-    wait_for(lambda: service.descriptors() <= files + 4 or None, "no more descriptors")
-
-
-def test_a_process_that_hangs_is_replaced_and_its_connections_are_closed(service: Process) -> None:
+def test_a_process_that_hangs_is_replaced_and_a_reload_does_not_wait_for_it(
+    service: Process,
+) -> None:
     ready(service)
     hanging, other = service.servers()
-    hung = counted(page(service), r'limits_total\{limit="hang_timeout"\}')
-    with ExitStack() as stack:
-        os.kill(hanging, signal.SIGSTOP)
-        waiting = [stack.enter_context(connect(service)) for _ in range(16)]
+    hung = count_of(service, r'limits_total\{limit="hang_timeout"\}')
+    send([hanging], signal.SIGSTOP)
+    with connections(service, 16) as waiting:
         for connection in waiting:
             connection.sendall(HEALTH + b"\r\n")
 
         def missed() -> bool | None:
-            try:
+            with suppress(httpx.TransportError):  # by the one that hangs
                 answer = httpx.get(service.url() + "/ready", timeout=1)
-            except httpx.TransportError:  # by the one that hangs
-                return None
-            return "1 of 2 serving processes are up" in answer.text or None
+                return "1 of 2 serving processes are up" in answer.text or None
+            return None
+
+        def reloaded() -> bool | None:
+            url = service.url() + "/models/reload"
+            with suppress(httpx.TransportError):
+                return httpx.post(url, headers=ALLOWED, timeout=30).is_success or None
+            return None
 
         wait_for(missed, "/ready to tell it")
+        wait_for(reloaded, "a reload")
         answers = [until_closed(connection)[:13] for connection in waiting]
         assert set(answers) == {b"HTTP/1.1 200 ", b""}  # some had fallen to the one that hangs
     wait_for(lambda: len(service.servers()) == 2 or None, "another")
     ready(service)
     assert hanging not in service.servers()
     assert other in service.servers()
-    assert counted(page(service), r'limits_total\{limit="hang_timeout"\}') == hung + 1
+    assert count_of(service, r'limits_total\{limit="hang_timeout"\}') == hung + 1
+
+
+def test_a_dead_process_leaves_its_counts_and_no_file(service: Process, temporary: Path) -> None:
+    asked, files = (
+        r'requests_total\{model="none",route="/info",status="200"\}',
+        service.descriptors(),
+    )
+    # A route that no other test asks this service: an answer is counted after it is sent, here once.
+    httpx.get(service.url() + "/info", headers=ALLOWED, timeout=PATIENCE)
+    before = wait_for(lambda: count_of(service, asked) or None, "a count")
+    for _ in range(2):
+        send(service.servers(), signal.SIGKILL)
+        wait_for(lambda: len(service.servers()) == 2 or None, "two others")
+        ready(service)
+    assert count_of(service, asked) == before
+    kept = {path.name for path in temporary.rglob("*")}
+    assert kept <= {".ses"}  # ONNX Runtime's; none of them is ours
+    wait_for(lambda: service.descriptors() <= files + 4 or None, "no more descriptors")
 
 
 def test_an_answer_that_was_half_sent_is_cut_off(service: Process) -> None:
     ready(service)
-    host, _, port = service.url().removeprefix("http://").rpartition(":")
-    body = json.dumps(
-        {"inputs": ["the kids " * 8] * 4096, "model": "tiny-nli", "truncate": True}
-    ).encode()
-    head = f"POST /tokenize HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {len(body)}\r\n"
-    with socket.socket() as connection:
-        connection.settimeout(PATIENCE)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # a small buffer
-        connection.connect((host, int(port)))
-        connection.sendall(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
+    texts = {"inputs": ["the kids " * 8] * 4096, "model": "tiny-nli", "truncate": True}
+    body = json.dumps(texts).encode()
+    head = EMBED.replace(b"/embed", b"/tokenize") + AS_JSON
+    with slow_reader(service) as connection:
+        connection.sendall(head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         answer = connection.recv(1024)
-        for _ in range(16):  # each answers: the one that sends has filled its buffers
-            assert httpx.get(f"http://{host}:{port}/health").status_code == 200
-        for pid in service.servers():
-            os.kill(pid, signal.SIGKILL)
+        # Each answers: the one that sends has filled its buffers.
+        assert all(healthy(service) for _ in range(16))
+        send(service.servers(), signal.SIGKILL)
         answer += until_closed(connection)
     start, _, sent = answer.partition(b"\r\n\r\n")
     assert start.startswith(b"HTTP/1.1 200 OK")
@@ -315,70 +260,81 @@ def test_an_answer_that_was_half_sent_is_cut_off(service: Process) -> None:
     assert 0 < len(sent) < int(length)
 
 
-def test_a_reload_reaches_every_process(
-    several: Callable[..., Process],
-    clients: Callable[[str, int], list[httpx.Client]],
-    folder: Path,
-) -> None:
+def test_a_reload_reaches_every_process(several: Callable[..., Process], folder: Path) -> None:
     process = several(api_key=KEY, cache_items="0")
-    asking = clients(process.ready(), 4)
+    with ExitStack() as stack:
+        asking = clients(process.ready(), stack, 4)
 
-    def rows() -> list[list[float]]:
-        answers = [client.post("/embed", json=BODY) for client in asking]
-        return [np.round(answer.json()[0], 5).tolist() for answer in answers]
+        def vector() -> tuple[float, ...]:
+            """Which all processes give."""
+            answers = [client.post("/embed", json=BODY).json() for client in asking]
+            [row] = {tuple(np.round(answer[0], 5)) for answer in answers}
+            return row
 
-    def version() -> set[str]:
-        infos = re.findall(r"^heedful_model_info\{(.*)\}", asking[0].get("/metrics").text, re.M)
-        return {info for info in infos if 'model="tiny-nli"' in info}
+        def version() -> set[str]:
+            infos = re.findall(r"^heedful_model_info\{(.*)\}", asking[0].get("/metrics").text, re.M)
+            return {info for info in infos if 'model="tiny-nli"' in info}
 
-    [old] = {tuple(row) for row in rows()}
-    before = version()
-    parser = BuiltParser(folder / "parser", "en_tiny", fingerprint(folder / "parser"))
-    build_bundle(folder, parser, name="tiny-nli", kind="nli", alpha=0.25)
-    answer = asking[1].post("/models/reload")
-    others = ["tiny-flat", "tiny-related", "tiny-sst2"]
-    assert answer.json() == {"loaded": ["tiny-nli"], "unchanged": others, "removed": []}
-    [new] = {tuple(row) for row in rows()}
-    assert new != old
-    assert len(version() - before) == 1 == len(version())
+        old, before = vector(), version()
+        rebuild(folder, "tiny-nli", alpha=0.25)
+        answer = asking[1].post("/models/reload")
+        others = ["tiny-flat", "tiny-related", "tiny-sst2"]
+        assert answer.json() == {"loaded": ["tiny-nli"], "unchanged": others, "removed": []}
+        new = vector()
+        assert new != old
+        assert len(version() - before) == 1 == len(version())
 
-    graph = folder / "tiny-nli" / "encoder.onnx"
-    graph.write_bytes(graph.read_bytes()[:-1])
-    process.popen.send_signal(signal.SIGHUP)
+        graph = folder / "tiny-nli" / "encoder.onnx"
+        graph.write_bytes(graph.read_bytes()[:-1])
+        process.popen.send_signal(signal.SIGHUP)
 
-    def refused_by(client: httpx.Client) -> list[str]:  # each process reloads in its own time
-        return wait_for(lambda: client.get("/ready").json().get("refused") or None, "a refusal")
+        def reasons(client: httpx.Client) -> list[str] | None:
+            return client.get("/ready").json().get("refused") or None
 
-    for client in asking:
-        [reason] = refused_by(client)
-        assert reason.startswith("bundle tiny-nli: encoder.onnx: ")
-    assert {tuple(row) for row in rows()} == {new}
-    refused = asking[2].post("/models/reload")
-    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "bundle_refused")
+        for client in asking:  # each process reloads in its own time
+            [reason] = wait_for(partial(reasons, client), "a refusal")
+            assert reason.startswith("bundle tiny-nli: encoder.onnx: ")
+        assert vector() == new
+        refused = asking[2].post("/models/reload")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "bundle_refused")
 
-    def recorded() -> bool | None:  # by one process, which need not be the one that has answered
-        page = asking[3].get("/metrics").text
-        reloads = [
-            counted(page, rf'reloads_total\{{result="{end}"\}}') for end in ("ok", "refused")
-        ]
-        said = process.log.count("bundle refused, the model served before stays")
-        return (reloads, said) == ([1, 2], 2) or None
+        def recorded() -> (
+            bool | None
+        ):  # by one process, which need not be the one that has answered
+            text = asking[3].get("/metrics").text
+            ends = ("ok", "refused")
+            reloads = [counted(text, rf'reloads_total\{{result="{end}"\}}') for end in ends]
+            lines = process.log.count("bundle refused, the model served before stays")
+            return (reloads, lines) == ([1, 2], 2) or None
 
-    wait_for(recorded, "the count of three reloads and the lines of two")
+        wait_for(recorded, "the count of three reloads and the lines of two")
 
-    build_bundle(folder, parser, name="tiny-nli", kind="nli", alpha=0.5)
-    vectors = np.zeros((3, 1), np.float32)  # of no model's shape, which nothing looks at before
-    outputs = Outputs(vectors, vectors)
-    wrong = Golden(["a"], [["a"]], [np.array([0])], {"float32": outputs}, {})
-    replace_file(folder / "tiny-nli", GOLDEN, wrong.to_bytes())
-    failed = asking[0].post("/models/reload")
-    assert (failed.status_code, failed.json()["error"]["code"]) == (503, "unavailable")
-    line = "the reload failed, the models served before stay"
-    wait_for(lambda: process.log.count(line) == 2 or None, "the lines of both processes")
-    assert {tuple(row) for row in rows()} == {new}
-    build_bundle(folder, parser, name="tiny-nli", kind="nli", alpha=0.5)
-    assert asking[1].post("/models/reload").status_code == 200
-    assert asking[1].get("/ready").json() == {"status": "ready", "refused": []}
+        rebuild(folder, "tiny-nli", alpha=0.5)
+        vectors = np.zeros((3, 1), np.float32)  # of no model's shape, which nothing looks at before
+        outputs = {"float32": Outputs(vectors, vectors)}
+        wrong = Golden(["a"], [["a"]], [np.array([0])], outputs, {})  # type: ignore[arg-type]  # a literal
+        replace_file(folder / "tiny-nli", GOLDEN, wrong.to_bytes())
+        failed = asking[0].post("/models/reload")
+        assert (failed.status_code, failed.json()["error"]["code"]) == (503, "unavailable")
+        line = "the reload failed, the models served before stay"
+        wait_for(lambda: process.log.count(line) == 2 or None, "the lines of both processes")
+        assert vector() == new
+        rebuild(folder, "tiny-nli", alpha=0.5)
+        assert asking[1].post("/models/reload").status_code == 200
+        assert asking[1].get("/ready").json() == {"status": "ready", "refused": []}
+
+
+def replace_one(process: Process) -> None:
+    """Kill a serving process, and wait until another serves in its place."""
+    killed = process.servers()[0]
+    send([killed], signal.SIGKILL)
+
+    def another() -> bool | None:
+        gone = killed not in process.children()  # a process that is ending still has its sockets
+        return (gone and len(process.servers()) == 2) or None
+
+    wait_for(another, "another process")
+    ready(process)
 
 
 def test_who_is_replaced_has_the_models_of_the_others(
@@ -396,24 +352,23 @@ def test_who_is_replaced_has_the_models_of_the_others(
     (tmp_path / "away").rename(folder)
     process.popen.send_signal(signal.SIGHUP)
     wait_for(lambda: "reloaded: none new, none removed" in process.log or None, "a reload")
-    parser = BuiltParser(folder / "parser", "en_tiny", fingerprint(folder / "parser"))
-    build_bundle(folder, parser, name="tiny-new", kind="nli")
+    rebuild(folder, "tiny-new")
     (folder / "tiny-flat").rename(tmp_path / "away")
     replace_one(process)
     for _ in range(4):
         names = {card["name"] for card in httpx.get(url + "/models").json()["models"]}
         assert {"tiny-new", "tiny-flat"} & names == {"tiny-new"}
-    said = "reloaded: tiny-new new, tiny-flat removed"
-    wait_for(lambda: said in process.log or None, "the line of the reload")
+    line = "reloaded: tiny-new new, tiny-flat removed"
+    wait_for(lambda: line in process.log or None, "the line of the reload")
 
     (folder / "parser").rename(tmp_path / "parser")  # processes started from now on fail
     first, second = process.servers()
-    os.kill(first, signal.SIGKILL)
+    send([first], signal.SIGKILL)
     wait_for(lambda: "does not start" in process.log or None, "a start that fails")
     time.sleep(3)
     assert process.log.count("does not start") == 1  # while another serves, a try takes 10 s
     wait_for(lambda: answered(url) or None, "an answer of the other")
-    os.kill(second, signal.SIGKILL)
+    send([second], signal.SIGKILL)
     assert process.exit_status() == 1
     [fatal] = [line for line in process.log.splitlines() if " CRITICAL " in line]
     assert "serving processes have died again and again" in fatal
@@ -424,9 +379,8 @@ def test_a_long_request_is_answered_after_sigterm(several: Callable[..., Process
     """Its process is not taken for one that hangs."""
     process = several(hang_timeout="3")
     ready(process)
-    url, body = process.url(), json.dumps(BODY).encode()
-    with process.held(), begin(url, body) as connection:
-        connection.sendall(body)
+    with process.held(), begin(process) as connection:
+        connection.sendall(SENT)
         process.popen.send_signal(signal.SIGTERM)
         time.sleep(5)
         process.release()
@@ -434,7 +388,7 @@ def test_a_long_request_is_answered_after_sigterm(several: Callable[..., Process
         answer.begin()
         assert answer.status == 200
     assert process.exit_status() == 0
-    assert "hangs: killing it" not in process.log
+    assert HANGS not in process.log
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
@@ -445,7 +399,7 @@ def test_the_end_of_the_parent_is_that_of_all(
     process = several(shutdown_timeout="1")
     ready(process)
     children = process.children()
-    os.kill(process.servers()[0], signal.SIGSTOP)
+    send(process.servers()[:1], signal.SIGSTOP)
     process.popen.send_signal(how)
     assert process.exit_status() == (0 if how == signal.SIGTERM else -signal.SIGKILL)
     wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in children) or None, "all")

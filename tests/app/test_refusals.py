@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.app.bodies import INFER, path_of
-from tests.app.test_errors import JSON, check, error_of
+from tests.app.posting import JSON, Client, check, error_of
 
 pytestmark = pytest.mark.anyio
 
@@ -246,7 +246,7 @@ SHORT = {
 }
 
 
-async def refused(client: httpx.AsyncClient, route: str, body: str) -> httpx.Response:
+async def refused(client: Client, route: str, body: str) -> httpx.Response:
     for short, long in SHORT.items():
         body = body.replace(short, long)
     path = path_of(route.replace("INFER", INFER))
@@ -254,7 +254,7 @@ async def refused(client: httpx.AsyncClient, route: str, body: str) -> httpx.Res
 
 
 @pytest.mark.parametrize("case", REFUSED.strip().splitlines())
-async def test_the_field_is_named(client: httpx.AsyncClient, case: str) -> None:
+async def test_the_field_is_named(client: Client, case: str) -> None:
     status, route, code, param, body = case.split(maxsplit=4)
     named = None if param == "-" else param
     message = check(await refused(client, route, body), int(status), code, named)["message"]
@@ -262,16 +262,15 @@ async def test_the_field_is_named(client: httpx.AsyncClient, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", MESSAGES.strip().splitlines())
-async def test_the_message_says_what_to_do(client: httpx.AsyncClient, case: str) -> None:
+async def test_the_message_says_what_to_do(client: Client, case: str) -> None:
     route, message, body = case.split(" | ")
     assert error_of(await refused(client, route, body))["message"] == message
 
 
 @pytest.mark.parametrize("case", TOO_LONG.strip().splitlines())
-async def test_a_text_that_is_too_long_is_counted(client: httpx.AsyncClient, case: str) -> None:
+async def test_a_text_that_is_too_long_is_counted(client: Client, case: str) -> None:
     route, text, model, remedy, body = case.split(" | ")
     limits = "(16 tokens, and 500 characters without white space)"
-    said = check(await refused(client, route, body), 422, "input_too_long", text.split()[0])[
-        "message"
-    ]
-    assert said == f"{text} and is longer than {model} reads {limits}: shorten it, or {remedy}"
+    error = check(await refused(client, route, body), 422, "input_too_long", text.split()[0])
+    message = f"{text} and is longer than {model} reads {limits}: shorten it, or {remedy}"
+    assert error["message"] == message

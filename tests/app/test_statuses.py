@@ -18,11 +18,10 @@ import pytest
 from heedful.runtime.service import Service
 from tests.app.bodies import bodies, path_of
 from tests.app.conftest import KEY, Serve, held
-from tests.app.test_errors import JSON, error_of
+from tests.app.posting import JSON, Client, app_of, bearer, error_of
 from tests.app.test_limits import in_flight
 
 pytestmark = pytest.mark.anyio
-
 DOCUMENT = json.loads(Path("docs/openapi.json").read_text())
 DOCUMENTED = [
     (method.upper(), path, int(status))
@@ -33,40 +32,38 @@ DOCUMENTED = [
 ]
 BODIES = bodies("two kids")
 RELOAD = "/models/reload"
-KEYED = {"Authorization": f"Bearer {KEY}"}
 
 
 @dataclass
 class Services:
     """Clients of services in different states."""
 
-    ready: httpx.AsyncClient
-    idle: httpx.AsyncClient  # its models were never loaded; needs the key
-    narrow: httpx.AsyncClient  # a body has ten bytes at most
-    hasty: httpx.AsyncClient  # gives up after 50 ms
-    broken: httpx.AsyncClient
-    full: httpx.AsyncClient  # a queue of one and models that are held; needs the key
+    ready: Client
+    idle: Client  # its models were never loaded; needs the key
+    narrow: Client  # a body has ten bytes at most
+    hasty: Client  # gives up after 50 ms
+    broken: Client
+    full: Client  # a queue of one and models that are held; needs the key
     held: Service  # of `full`
     bundles: Path  # of `full`
 
 
 @pytest.fixture(scope="module")
 async def services(
-    serve: Serve, client: httpx.AsyncClient, models: Path, tmp_path_factory: pytest.TempPathFactory
+    serve: Serve, client: Client, models: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Services]:
     bundles = tmp_path_factory.mktemp("statuses") / "bundles"
     shutil.copytree(models, bundles)
     async with contextlib.AsyncExitStack() as stack:
 
-        async def also(**settings: Any) -> httpx.AsyncClient:
-            opened: httpx.AsyncClient = await stack.enter_async_context(serve(**settings))
+        async def also(**settings: Any) -> Client:
+            opened: Client = await stack.enter_async_context(serve(**settings))
             return opened
 
         full = await also(models=bundles, threads=1, max_queue=1, max_batch_inputs=1, api_key=KEY)
         holding = await stack.enter_async_context(held(full))
         broken = await also(start=False, api_key=KEY)
-        assert isinstance(broken._transport, httpx.ASGITransport)
-        del broken._transport.app.state.heedful  # type: ignore[attr-defined]  # a FastAPI
+        del app_of(broken).state.heedful
         yield Services(
             ready=client,
             idle=await also(start=False, api_key=KEY),
@@ -79,11 +76,11 @@ async def services(
         )
 
 
-async def _ask(client: httpx.AsyncClient, method: str, path: str, **more: Any) -> httpx.Response:
+async def _ask(client: Client, method: str, path: str, **more: Any) -> httpx.Response:
     """A valid request, apart from `more` in its body."""
     body = {**BODIES[path], **more} if path in BODIES else None
     path = path_of(path, more.get("model", "tiny-flat"))
-    return await client.request(method, path, json=body, headers=KEYED)
+    return await client.request(method, path, json=body, headers=bearer(KEY))
 
 
 async def _right(services: Services, method: str, path: str) -> httpx.Response:

@@ -4,7 +4,6 @@ import http.server
 import signal
 import socket
 import sys
-from collections.abc import Iterator
 from itertools import pairwise
 
 import httpx
@@ -13,32 +12,27 @@ import pytest
 from heedful.app.observability.tracing import ENDPOINTS, Tracing
 from heedful.runtime.errors import StartupError
 from tests.app.conftest import Serve, Start
+from tests.app.posting import ask
 from tests.http_server import serving
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
 
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
 pytestmark = pytest.mark.anyio
-
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     """What an application that is made now sends."""
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(Tracing, "from_environment", lambda: Tracing(provider))
     return exporter
-
-
-def names(spans: tuple[ReadableSpan, ...]) -> list[str]:
-    return [span.name for span in spans]
 
 
 async def test_a_request_is_a_span_with_its_stages_below(
@@ -49,23 +43,20 @@ async def test_a_request_is_a_span_with_its_stages_below(
         await client.post("/classify", json={"inputs": ["the kids", "dog"]}, headers=sent)
         await client.get("/health")
     *stages, request = spans.get_finished_spans()
-    assert names((*stages, request)) == ["parse", "queue", "inference", "POST /classify"]
-    assert request.kind == SpanKind.SERVER
+    assert [span.name for span in stages] == ["parse", "queue", "inference"]
+    assert (request.name, request.kind) == ("POST /classify", SpanKind.SERVER)
     assert request.parent
+    assert request.context
     assert format(request.parent.span_id, "016x") == PARENT
     assert dict(request.attributes or {}) == {
-        "http.request.method": "POST",
-        "http.route": "/classify",
-        "http.response.status_code": 200,
-        "heedful.request_id": "mine",
-        "heedful.model": "tiny-sst2",
-        "heedful.inputs": 2,
+        **{"http.request.method": "POST", "http.route": "/classify"},
+        **{"http.response.status_code": 200, "heedful.request_id": "mine"},
+        **{"heedful.model": "tiny-sst2", "heedful.inputs": 2},
     }
     times = [request.start_time]
     for stage in stages:
         assert stage.parent
         assert stage.context
-        assert request.context
         assert stage.parent.span_id == request.context.span_id
         assert format(stage.context.trace_id, "032x") == TRACE
         times += [stage.start_time, stage.end_time]
@@ -84,24 +75,17 @@ async def test_an_error_is_a_span_alone_and_holds_nothing_of_the_clients(
         await client.post("/embed", json={"inputs": "secret", "model": "secret"})
         await client.post("/secret", params={"secret": "secret"}, json={})
     early, unknown, elsewhere = spans.get_finished_spans()
-    assert names((early, unknown, elsewhere)) == ["GET /models", "POST /embed", "POST other"]
+    names = [span.name for span in (early, unknown, elsewhere)]
+    assert names == ["GET /models", "POST /embed", "POST other"]
     assert (unknown.attributes or {})["error.type"] == "model_not_found"
     assert [s.status.status_code for s in (unknown, early)] == [StatusCode.UNSET, StatusCode.ERROR]
     assert "secret" not in unknown.to_json() + elsewhere.to_json()
 
 
-def test_nothing_is_traced_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ENDPOINTS:
-        monkeypatch.delenv(name, raising=False)
-    assert Tracing.from_environment() is None
-
-
-@pytest.fixture
-def collector() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
-    """Its URL, and the paths and bodies that were posted to it."""
+async def test_an_endpoint_gets_the_spans(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     posted: list[tuple[str, bytes]] = []
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Collector(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             posted.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(200)
@@ -110,20 +94,11 @@ def collector() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as url:
-        yield url, posted
-
-
-async def test_an_endpoint_gets_the_spans(
-    serve: Serve,
-    monkeypatch: pytest.MonkeyPatch,
-    collector: tuple[str, list[tuple[str, bytes]]],
-) -> None:
-    url, posted = collector
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=encoders-eu")
-    async with serve() as client:
-        await client.post("/classify", json={"inputs": "dog"})
+    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)) as url:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+        async with serve() as client:
+            await ask(client, "/classify", inputs="dog")
     [(path, body)] = posted
     assert path == "/v1/traces"
     for word in (b"POST /classify", b"inference", b"encoders-eu", b"tiny-sst2"):
@@ -139,7 +114,12 @@ def test_a_collector_that_never_answers_does_not_hold_the_end(start: Start) -> N
         assert process.exit_status() == 0
 
 
-def test_without_the_extra_asking_is_a_start_up_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_traced_unasked_and_asking_needs_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ENDPOINTS:
+        monkeypatch.delenv(name, raising=False)
+    assert Tracing.from_environment() is None
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(StartupError, match=r"pip install 'heedful\[otel\]', or unset it"):

@@ -5,34 +5,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
 from heedful.runtime.zero_shot import COSINE_WEIGHT, NONE_COSINE, NONE_ENTAILMENT, TEMPLATES
 from tests.app.conftest import Serve
-from tests.app.test_answers import TEXTS
-from tests.app.test_errors import check
-from tests.app.test_tei import post
+from tests.app.posting import TEXTS, Client, ask, check, metrics
 
 pytestmark = pytest.mark.anyio
-
 LABELS = ["kids", "bad dog", "hands"]
 
 
-async def cosines(client: httpx.AsyncClient, text: str, sentences: list[str]) -> Any:
-    inputs = {"source_sentence": text, "sentences": sentences}
-    return np.array(await post(client, "/similarity", inputs=inputs, model="tiny-flat"))
-
-
-async def entailment(client: httpx.AsyncClient, text: str, sentences: list[str]) -> Any:
-    pairs = [{"premise": text, "hypothesis": sentence} for sentence in sentences]
-    answer = await post(client, "/nli", pairs=pairs, model="tiny-nli")
-    return np.array([one["scores"]["entailment"] for one in answer["results"]])
-
-
 async def expected(
-    client: httpx.AsyncClient, text: str, kinds: str, templates: Sequence[str] = TEMPLATES
+    client: Client, text: str, kinds: str, templates: Sequence[str] = TEMPLATES
 ) -> tuple[Any, float]:
     """Odds (3,) of the labels, and of none of them, computed from what other routes answer.
 
@@ -41,11 +26,16 @@ async def expected(
     sides = [[template.replace("{}", label) for label in LABELS] for template in templates]
     odds, none = np.ones(len(LABELS)), 1.0
     if "cosine" in kinds:
-        means = np.mean([await cosines(client, text, sentences) for sentences in sides], axis=0)
-        odds *= np.exp(COSINE_WEIGHT * means)
+        inputs = [{"source_sentence": text, "sentences": sentences} for sentences in sides]
+        cosines = [
+            await ask(client, "/similarity", inputs=one, model="tiny-flat") for one in inputs
+        ]
+        odds *= np.exp(COSINE_WEIGHT * np.mean(cosines, axis=0))
         none *= np.exp(COSINE_WEIGHT * NONE_COSINE)
     if "entailment" in kinds:
-        odds *= await entailment(client, text, sides[0])
+        pairs = [{"premise": text, "hypothesis": sentence} for sentence in sides[0]]
+        judged = (await ask(client, "/nli", pairs=pairs, model="tiny-nli"))["results"]
+        odds *= [result["scores"]["entailment"] for result in judged]
         none *= NONE_ENTAILMENT
     return odds, none
 
@@ -53,109 +43,89 @@ async def expected(
 def scores(row: list[dict[str, Any]]) -> list[float]:
     """In the order of LABELS; a row has its best label first."""
     assert [one["score"] for one in row] == sorted((one["score"] for one in row), reverse=True)
-    found = {one["label"]: one["score"] for one in row}
-    return [found[label] for label in LABELS]
+    by_label = {one["label"]: one["score"] for one in row}
+    return [by_label[label] for label in LABELS]
 
 
 @pytest.mark.parametrize(
-    ("kinds", "model"),
-    [("cosine and entailment", None), ("cosine", "tiny-flat"), ("entailment", "tiny-nli")],
+    ("kinds", "more"),
+    [
+        ("cosine and entailment", {}),
+        ("cosine", {"model": "tiny-flat"}),
+        ("entailment", {"model": "tiny-nli"}),
+        ("cosine and entailment", {"hypothesis_template": "the man is not {}"}),
+    ],
 )
 async def test_scores_come_from_cosine_and_entailment(
-    client: httpx.AsyncClient, kinds: str, model: str | None
+    client: Client, kinds: str, more: dict[str, str]
 ) -> None:
-    one = await post(client, "/classify", inputs=TEXTS, labels=LABELS, model=model)
-    many = await post(
-        client, "/classify", inputs=TEXTS, labels=LABELS, model=model, multi_label=True
-    )
-    for text, row, several in zip(TEXTS, one, many, strict=True):
-        odds, none = await expected(client, text, kinds)
+    body: dict[str, Any] = {"inputs": TEXTS, "labels": LABELS, **more}
+    template = more.get("hypothesis_template")
+    templates = [template] if template else TEMPLATES
+    best = await ask(client, "/classify", **body)
+    several = await ask(client, "/classify", **body, multi_label=True)
+    for text, row, many in zip(TEXTS, best, several, strict=True):
+        odds, none = await expected(client, text, kinds, templates)
         np.testing.assert_allclose(scores(row["labels"]), odds / odds.sum(), rtol=1e-3)
         np.testing.assert_allclose(row["none"], none / (odds.sum() + none), rtol=1e-3)
-        np.testing.assert_allclose(scores(several["labels"]), odds / (odds + none), rtol=1e-3)
-        assert several["none"] == pytest.approx(row["none"])
-
-
-async def test_a_template_makes_the_labels_sentences(client: httpx.AsyncClient) -> None:
-    template = "the man is not {}"
-    row = await post(
-        client, "/classify", inputs=TEXTS[0], labels=LABELS, hypothesis_template=template
-    )
-    odds, _ = await expected(client, TEXTS[0], "cosine and entailment", [template])
-    np.testing.assert_allclose(scores(row["labels"]), odds / odds.sum(), rtol=1e-3)
-
-
-async def test_a_single_label_is_compared_with_none(client: httpx.AsyncClient) -> None:
-    row = await post(client, "/classify", inputs=TEXTS[0], labels=["kids"])
-    assert row["labels"][0]["score"] == pytest.approx(1 - row["none"])
+        np.testing.assert_allclose(scores(many["labels"]), odds / (odds + none), rtol=1e-3)
+        assert many["none"] == pytest.approx(row["none"])
 
 
 @pytest.mark.parametrize("path", ["/classify", "/"])
-async def test_the_hubs_shape_gets_labels_alone(client: httpx.AsyncClient, path: str) -> None:
+async def test_the_hubs_shape_gets_labels_alone(client: Client, path: str) -> None:
     """As InferenceClient.zero_shot_classification sends and reads it."""
-    ours = await post(client, "/classify", inputs=TEXTS, labels=LABELS, multi_label=True)
+    ours = await ask(client, "/classify", inputs=TEXTS, labels=LABELS, multi_label=True)
     parameters = {"candidate_labels": LABELS, "multi_label": True, "hypothesis_template": None}
-    hub = await post(client, path, inputs=TEXTS[0], parameters=parameters)
-    assert scores(hub) == pytest.approx(scores(ours[0]["labels"]))
-    rows = await post(client, path, inputs=TEXTS, parameters=parameters)
-    for row, own in zip(rows, ours, strict=True):
+    alone = await ask(client, path, inputs=TEXTS[0], parameters=parameters)
+    rows = await ask(client, path, inputs=TEXTS, parameters=parameters)
+    for row, own in zip([alone, *rows], [ours[0], *ours], strict=True):
         assert scores(row) == pytest.approx(scores(own["labels"]))
 
 
-async def test_top_k_and_trust(client: httpx.AsyncClient) -> None:
-    whole = await post(client, "/classify", inputs=TEXTS[0], labels=LABELS)
-    row = await post(client, "/classify", inputs=TEXTS[0], labels=LABELS, top_k=2, trust=True)
+async def test_the_best_labels_a_single_one_and_a_hundred(client: Client) -> None:
+    """Whatever the limit of inputs, which is 64 here."""
+    whole = await ask(client, "/classify", inputs=TEXTS[0], labels=LABELS)
+    row = await ask(client, "/classify", inputs=TEXTS[0], labels=LABELS, top_k=2, trust=True)
     assert row["labels"] == whole["labels"][:2]
     assert row["trust"]["confidence"] == pytest.approx(row["labels"][0]["score"])
-
-
-async def test_an_answer_does_not_depend_on_other_texts_or_the_labels_order(
-    client: httpx.AsyncClient,
-) -> None:
-    many = [TEXTS[i % len(TEXTS)] for i in np.random.default_rng(0).permutation(60)]
-    rows = await post(client, "/classify", inputs=many, labels=LABELS[::-1])
-    alone = {text: await post(client, "/classify", inputs=text, labels=LABELS) for text in TEXTS}
-    for text, row in zip(many, rows, strict=True):
-        np.testing.assert_allclose(scores(row["labels"]), scores(alone[text]["labels"]), atol=1e-4)
-
-
-async def test_a_hundred_labels_at_most(client: httpx.AsyncClient) -> None:
-    """Whatever the limit of inputs, which is 64 here."""
+    row = await ask(client, "/classify", inputs=TEXTS[0], labels=["kids"])
+    assert row["labels"][0]["score"] == pytest.approx(1 - row["none"])
     labels = [f"kids {i}" for i in range(101)]
-    row = await post(client, "/classify", inputs="kids", labels=labels[:100])
+    row = await ask(client, "/classify", inputs="kids", labels=labels[:100])
     assert len(row["labels"]) == 100
     answer = await client.post("/classify", json={"inputs": "kids", "labels": labels})
     assert "at most 100" in check(answer, 422, "invalid_value", "labels")["message"]
 
 
-async def test_one_kind_of_model_is_enough_and_neither_is_refused_with_the_remedy(
-    serve: Serve, models: Path, tmp_path: Path
+async def test_an_answer_does_not_depend_on_other_texts_or_the_labels_order(client: Client) -> None:
+    many = [TEXTS[i % len(TEXTS)] for i in np.random.default_rng(0).permutation(60)]
+    rows = await ask(client, "/classify", inputs=many, labels=LABELS[::-1])
+    alone = {text: await ask(client, "/classify", inputs=text, labels=LABELS) for text in TEXTS}
+    for text, row in zip(many, rows, strict=True):
+        np.testing.assert_allclose(scores(row["labels"]), scores(alone[text]["labels"]), atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["tiny-flat", "tiny-nli", "tiny-sst2"])
+async def test_a_model_of_either_kind_is_enough_and_of_neither_is_refused(
+    serve: Serve, client: Client, models: Path, tmp_path: Path, name: str
 ) -> None:
     body = {"inputs": TEXTS[0], "labels": LABELS}
-    for name in ("tiny-flat", "tiny-nli", "tiny-sst2"):
-        folder = tmp_path / f"with {name}"
-        shutil.copytree(models / "parser", folder / "parser")
-        shutil.copytree(models / name, folder / name)
-        async with serve(models=folder) as client:
-            answer = await client.post("/classify", json=body)
-            if name == "tiny-sst2":
-                said = check(answer, 404, "model_not_found")["message"]
-                assert "a bundle of the kind embedding or nli" in said
-            else:
-                async with serve(models=models) as whole:
-                    named = await whole.post("/classify", json={**body, "model": name})
-                assert answer.json() == named.json()
+    for part in ("parser", name):
+        shutil.copytree(models / part, tmp_path / part)
+    async with serve(models=tmp_path) as alone:
+        answer = await alone.post("/classify", json=body)
+    if name == "tiny-sst2":
+        message = check(answer, 404, "model_not_found")["message"]
+        assert "a bundle of the kind embedding or nli" in message
+    else:
+        assert answer.json() == await ask(client, "/classify", **body, model=name)
 
 
 async def test_label_sentences_are_encoded_once_and_cached(serve: Serve) -> None:
+    """By each of two models: a text and four sentences of three labels, then a text."""
     async with serve(cache_items=100) as client:
-        misses = []
-        for text in ("two kids", "the dog"):
-            await post(client, "/classify", inputs=text, labels=LABELS)
-            page = (await client.get("/metrics")).text
-            [line] = [x for x in page.splitlines() if x.startswith("heedful_cache_misses_total{")]
-            misses.append(float(line.split()[-1]))
-        assert misses == [
-            2 * 13,
-            2 * 14,
-        ]  # each of two models: a text and four sentences a label, then a text
+        for text, misses in (("two kids", 2 * 13), ("the dog", 2 * 14)):
+            await ask(client, "/classify", inputs=text, labels=LABELS)
+            page = await metrics(client)
+            assert f'heedful_cache_misses_total{{cache="vector"}} {misses}.0' in page

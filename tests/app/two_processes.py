@@ -1,30 +1,53 @@
 """What tests of a service of two processes share: raw connections, and what its page of metrics says."""
 
+import contextlib
 import re
 import socket
+from collections.abc import Iterator
 
 import httpx
 
 from tests.app.conftest import KEY
+from tests.app.posting import bearer
 from tests.process import PATIENCE, Process, wait_for
 
-ALLOWED = {"Authorization": f"Bearer {KEY}"}
+ALLOWED = bearer(KEY)
 HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\n"
+EMBED = f"POST /embed HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n".encode()
+AS_JSON = b"Content-Type: application/json\r\n"
+
+
+def address(service: Process) -> tuple[str, int]:
+    host, _, port = service.url().removeprefix("http://").rpartition(":")
+    return host, int(port)
 
 
 def connect(service: Process) -> socket.socket:
-    host, _, port = service.url().removeprefix("http://").rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=PATIENCE)
+    return socket.create_connection(address(service), timeout=PATIENCE)
+
+
+@contextlib.contextmanager
+def connections(service: Process, count: int) -> Iterator[list[socket.socket]]:
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(connect(service)) for _ in range(count)]
+
+
+@contextlib.contextmanager
+def slow_reader(service: Process) -> Iterator[socket.socket]:
+    """A connection with a small buffer for what it receives."""
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(PATIENCE)
+        connection.connect(address(service))
+        yield connection
 
 
 def until_closed(connection: socket.socket) -> bytes:
     """What comes until the service closes the connection."""
     read = b""
-    try:
+    with contextlib.suppress(ConnectionResetError):  # it was still being sent to
         while chunk := connection.recv(65536):
             read += chunk
-    except ConnectionResetError:
-        pass  # it was still being sent to
     return read
 
 
@@ -35,13 +58,12 @@ def healthy(service: Process) -> bool:
 def ready(service: Process) -> None:
     """Wait until both processes answer."""
 
-    def told() -> bool | None:
-        try:
+    def answers() -> bool | None:
+        with contextlib.suppress(httpx.TransportError):  # none of them listens yet
             return httpx.get(service.url() + "/ready", timeout=PATIENCE).is_success or None
-        except httpx.TransportError:  # none of them listens yet
-            return None
+        return None
 
-    wait_for(told, "/ready")
+    wait_for(answers, "/ready")
     wait_for(lambda: len(service.servers()) == 2 or None, "two serving processes")
 
 
@@ -52,5 +74,5 @@ def page(service: Process) -> str:
 
 def counted(page: str, name: str) -> float:
     """The sum of a metric's series; `name` may hold labels, as a pattern."""
-    found = re.findall(rf"^heedful_{name}(?:\{{[^}}]*\}})? (\S+)$", page, re.M)
-    return sum(map(float, found))
+    values = re.findall(rf"^heedful_{name}(?:\{{[^}}]*\}})? (\S+)$", page, re.M)
+    return sum(map(float, values))
