@@ -93,6 +93,7 @@ def build_parser(folder: Path) -> BuiltParser:
     optimizer.learn_rate = 0.02
     for _ in range(20):
         nlp.update(examples, sgd=optimizer)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     nlp.to_disk(folder)
     return BuiltParser(folder, "en_tiny", fingerprint(folder))
 

@@ -1,7 +1,8 @@
-"""A parser, bundles and a running service that the tests of the runtime share."""
+"""Bundles and a running service that the tests of the runtime share."""
 
 import asyncio
 from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,8 +10,8 @@ from typing import Any, TypeVar
 import pytest
 
 from heedful.runtime.service import Options, Service
-from heedful.text.parse import Parser
-from tests.builders import BuiltParser, build_models, build_parser
+from tests.asking import embed
+from tests.builders import build_models
 
 T = TypeVar("T")
 
@@ -25,21 +26,18 @@ class Running:
     def ask(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(coroutine)
 
-
-@pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="session")
-def built_parser(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
-    return build_parser(tmp_path_factory.mktemp("parsers") / "parser")
+    def embed(self, texts: Any, model: str | None = None, **fields: Any) -> Any:
+        """The result, with its vectors (B, D) and counts."""
+        return self.ask(embed(self.service, texts, model=model, **fields))
 
 
-@pytest.fixture(scope="session")
-def parser(built_parser: BuiltParser) -> Parser:
-    """The same parser in this process, to compare with."""
-    return Parser.load(built_parser.folder)
+@contextmanager
+def run(options: Options) -> Iterator[Running]:
+    with asyncio.Runner() as runner:
+        service = Service(options)
+        runner.run(service.start())
+        yield Running(service, runner)
+        runner.run(service.stop(timeout=5))
 
 
 @pytest.fixture(scope="session")
@@ -51,8 +49,5 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")
 def running(models: Path) -> Iterator[Running]:
-    with asyncio.Runner() as runner:
-        service = Service(Options(models, threads=1, max_queue=4096))
-        runner.run(service.start())
-        yield Running(service, runner)
-        runner.run(service.stop(timeout=5))
+    with run(Options(models, threads=1, max_queue=4096)) as running:
+        yield running

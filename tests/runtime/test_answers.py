@@ -27,9 +27,7 @@ def test_rows_have_length_one_or_are_zero(vectors: Floats) -> None:
 
 
 @given(hnp.arrays(np.float32, SHAPES, elements=st.floats(-(2.0**100), 2.0**100, width=32)))
-def test_probabilities_sum_to_one_in_the_order_of_the_logits(
-    logits: Floats,
-) -> None:
+def test_probabilities_sum_to_one_in_the_order_of_the_logits(logits: Floats) -> None:
     probabilities = softmax(logits)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-12)
     assert (probabilities >= 0).all()

@@ -1,3 +1,5 @@
+"""A bundle is read whole or refused by its file and a reason; written whole or not at all."""
+
 import contextlib
 import hashlib
 import json
@@ -14,37 +16,44 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from heedful.runtime.bundles import bundle
-from heedful.runtime.bundles.card import CARD, ENCODER, GOLDEN, HEAD, VOCAB, Card, CardContent
+from heedful.runtime.bundles.card import (
+    CARD,
+    ENCODER,
+    ENCODER_INT8,
+    EXPLAIN,
+    EXPLAIN_INT8,
+    GOLDEN,
+    HEAD,
+    VOCAB,
+    Card,
+    CardContent,
+)
 from heedful.runtime.bundles.golden import Golden, Outputs
 from heedful.runtime.errors import BundleError
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.vocab import SPECIAL, Vocab
-from tests.builders import (
-    DIMENSION,
-    LABELS,
-    WORDS,
-    BuiltParser,
-    build_bundle,
-    word_table,
-)
+from tests.builders import DIMENSION, LABELS, WORDS, BuiltParser, build_bundle, word_table
 from tests.graphs import encoder_graph, head_graph
 
 NAME = "tiny-sst2"
+FILES = [CARD, ENCODER, HEAD, VOCAB]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, built_parser: BuiltParser) -> Path:
-    build_bundle(tmp_path, built_parser, name=NAME)
+def folder(tmp_path: Path, pipeline: BuiltParser) -> Path:
+    build_bundle(tmp_path, pipeline, name=NAME)
     return tmp_path / NAME
 
 
 def refusal(folder: Path) -> BundleError:
     with pytest.raises(BundleError) as caught:
         bundle.read(folder)
-    assert caught.value.bundle == folder.name
-    assert str(caught.value).startswith(f"bundle {folder.name}: {caught.value.file}: ")
-    assert str(folder.parent) not in str(caught.value)
-    return caught.value
+    error = caught.value
+    assert error.bundle == folder.name
+    assert str(error).startswith(f"bundle {folder.name}: {error.file}: ")
+    assert str(folder.parent) not in str(error)
+    assert "\n" not in str(error)
+    return error
 
 
 def change_card(folder: Path, **fields: Any) -> None:
@@ -70,60 +79,63 @@ def replace_file(folder: Path, name: str, content: bytes) -> None:
 
 
 def test_what_is_written_is_read_again(folder: Path) -> None:
+    """A file that the card does not know is left alone; an earlier card lacks the fields that are new."""
+    (folder / "README.md").write_text("notes")
     read = bundle.read(folder)
-    assert read.card.name == NAME
-    assert read.card.labels == LABELS["classification"]
+    assert (read.card.name, read.card.labels) == (NAME, LABELS["classification"])
     assert isinstance(read.vocab, Vocab)
     assert read.vocab.words == (*SPECIAL, *WORDS)
     assert read.folder == folder
-    assert sorted(path.name for path in folder.iterdir()) == [CARD, ENCODER, HEAD, VOCAB]
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", *FILES]
     for name, digest in read.card.files.items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+    fields = json.loads((folder / CARD).read_text())
+    del fields["int8"], fields["training"]["teacher"]
+    (folder / CARD).write_text(json.dumps(fields))
+    assert bundle.read(folder).card == read.card
 
 
 def test_only_a_bundle_or_an_empty_folder_is_replaced(
-    tmp_path: Path, built_parser: BuiltParser
+    tmp_path: Path, pipeline: BuiltParser
 ) -> None:
-    (tmp_path / "notes" / "sub").mkdir(parents=True)
-    (tmp_path / "notes" / "sub" / "thesis.docx").write_text("years of work")
-    (tmp_path / "file").write_text("more work")
+    work = [tmp_path / "file", tmp_path / "notes" / "sub" / "thesis.docx"]
+    for file in work:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("years of work")
     (tmp_path / "empty").mkdir()
     for name in ("notes", "file"):
         with pytest.raises(BundleError, match=f"bundle {name}: card.json: .*not empty: name a new"):
-            build_bundle(tmp_path, built_parser, name=name)
-    assert (tmp_path / "notes" / "sub" / "thesis.docx").read_text() == "years of work"
-    assert (tmp_path / "file").read_text() == "more work"
-    for _ in range(2):
-        build_bundle(tmp_path, built_parser, name="empty")
+            build_bundle(tmp_path, pipeline, name=name)
+    assert {file.read_text() for file in work} == {"years of work"}
+    build_bundle(tmp_path, pipeline, name="empty")
+    (tmp_path / "empty" / "stray").write_text("of the old one")
+    build_bundle(tmp_path, pipeline, name="empty", kind="embedding")
+    assert sorted(path.name for path in (tmp_path / "empty").iterdir()) == [CARD, ENCODER, VOCAB]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "notes"]
+    assert bundle.read(tmp_path / "empty").card.kind == "embedding"
 
 
 def test_the_version_follows_from_the_card_and_the_files(
-    tmp_path: Path, built_parser: BuiltParser
+    tmp_path: Path, pipeline: BuiltParser
 ) -> None:
-    first, again, licence, labels = (
-        build_bundle(tmp_path / place, built_parser, **card).version
-        for place, card in (
-            ("a", {}),
-            ("b", {}),
-            ("c", {"licence": "other"}),
-            ("d", {"labels": ("bad", "fair", "good")}),
-        )
-    )
-    assert first == again
-    assert len({first, licence, labels}) == 3
+    cards: list[dict[str, Any]] = [{}, {}, {"licence": "other"}, {"labels": ("bad", "so", "good")}]
+    versions = [
+        build_bundle(tmp_path / str(number), pipeline, **card).version
+        for number, card in enumerate(cards)
+    ]
+    assert versions[0] == versions[1]
+    assert len(set(versions)) == 3
 
 
 @pytest.fixture(scope="module")
-def written(
-    tmp_path_factory: pytest.TempPathFactory, built_parser: BuiltParser
-) -> dict[str, bytes]:
+def written(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> dict[str, bytes]:
     models = tmp_path_factory.mktemp("written")
-    build_bundle(models, built_parser, name=NAME)
+    build_bundle(models, pipeline, name=NAME)
     return {file.name: file.read_bytes() for file in (models / NAME).iterdir()}
 
 
 @settings(max_examples=200)
-@given(st.sampled_from([CARD, ENCODER, HEAD, VOCAB]), st.integers(0), st.integers(1, 255))
+@given(st.sampled_from(FILES), st.integers(0), st.integers(1, 255))
 def test_any_changed_byte_is_found(
     tmp_path_factory: pytest.TempPathFactory,
     written: dict[str, bytes],
@@ -134,18 +146,14 @@ def test_any_changed_byte_is_found(
     """But for a change of the card's form, such as a blank for a line's end: it says the same."""
     folder = tmp_path_factory.getbasetemp() / "flipped" / NAME
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in written.items():
-        (folder / name).write_bytes(content)
     changed = bytearray(written[file])
     changed[place % len(changed)] ^= flipped
-    (folder / file).write_bytes(changed)
-    unchanged = Card.model_validate_json(written[CARD])
+    for name, content in {**written, file: changed}.items():
+        (folder / name).write_bytes(content)
     if file != CARD or _json(bytes(changed)) != _json(written[CARD]):
-        error = refusal(folder)
-        assert error.file in (file, CARD)
-        assert "\n" not in str(error)
+        assert refusal(folder).file in (file, CARD)
     else:
-        assert bundle.read(folder).card == unchanged
+        assert bundle.read(folder).card == Card.model_validate_json(written[CARD])
 
 
 def _json(content: bytes) -> Any:
@@ -153,25 +161,12 @@ def _json(content: bytes) -> Any:
         return json.loads(content)
 
 
-@pytest.mark.parametrize("name", [CARD, ENCODER, HEAD, VOCAB])
+@pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
     error = refusal(folder)
     assert error.file == name
     assert "No such file" in error.reason
-
-
-def test_golden_vectors_are_of_every_encoder(folder: Path) -> None:
-    outputs = {"int8": Outputs(np.zeros((0, DIMENSION), np.float32), np.zeros((0, 2), np.float32))}
-    replace_file(folder, GOLDEN, Golden([], [], [], outputs, {}).to_bytes())  # type: ignore[arg-type]  # a literal
-    error = refusal(folder)
-    assert error.file == GOLDEN
-    assert "has nothing for float32" in error.reason
-
-
-def test_a_file_that_the_card_does_not_know_is_left_alone(folder: Path) -> None:
-    (folder / "README.md").write_text("notes")
-    assert bundle.read(folder).card.name == NAME
 
 
 TYPICAL_CARD = {"dataset": "toy", "sentences": 10, "centroids": 1, "threshold": 0.3}
@@ -210,6 +205,20 @@ def test_a_card_that_does_not_hold_is_refused(
     assert reason in refusal(folder).reason
 
 
+def test_files_and_card_belong_together(folder: Path, pipeline: BuiltParser) -> None:
+    build_bundle(folder.parent, pipeline, name=NAME, explain=True, int8=True)
+    files, card = dict(bundle.read(folder).card.files), (folder / CARD).read_bytes()
+    together = "explain.int8.onnx must come with explain.onnx"
+    for fields, reason in (
+        ({"int8": None}, "int8 and encoder.int8.onnx belong together"),
+        ({"files": {n: digest for n, digest in files.items() if n != EXPLAIN_INT8}}, together),
+        ({"files": {n: digest for n, digest in files.items() if n != EXPLAIN}}, together),
+    ):
+        vouch(folder, **fields)
+        assert reason in refusal(folder).reason
+        (folder / CARD).write_bytes(card)
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'"card"', b"\xff\xfe", b"[" * 100_000])
 def test_a_card_that_is_no_object_is_refused(folder: Path, content: bytes) -> None:
     (folder / CARD).write_bytes(content)
@@ -230,11 +239,16 @@ def nan_table() -> bytes:
     return encoder_graph(table, tree=True)
 
 
+def golden_of_int8() -> bytes:
+    outputs = {"int8": Outputs(np.zeros((0, DIMENSION), np.float32), np.zeros((0, 2), np.float32))}
+    return Golden([], [], [], outputs, {}).to_bytes()  # type: ignore[arg-type]  # a literal
+
+
 @pytest.mark.parametrize(
     ("name", "make", "reason"),
     [
         (ENCODER, lambda: b"not a graph", "ONNX Runtime cannot load it: [ONNXRuntimeError] : "),
-        (ENCODER, lambda: unknown_operator(), "NoSuchOperator"),
+        (ENCODER, unknown_operator, "NoSuchOperator"),
         (ENCODER, lambda: encoder_graph(word_table()[:-1], tree=True), "does not run on ids"),
         (ENCODER, nan_table, "gives NaN or infinity"),
         (ENCODER, lambda: head_graph("classification", DIMENSION, 2), "has the inputs sentence"),
@@ -243,48 +257,46 @@ def nan_table() -> bytes:
         (VOCAB, lambda: b"words\nwithout\nspecials\n", "is not a vocabulary"),
         (VOCAB, lambda: b"<pad>\n<unk>\ndog\ndog\n", "holds a word twice"),
         (VOCAB, lambda: b"<pad>\n<unk>\n\xff\n", "utf-8"),
+        (GOLDEN, golden_of_int8, "has nothing for float32"),
+        (ENCODER_INT8, lambda: b"no graph", "ONNX Runtime cannot load it"),
+        (EXPLAIN_INT8, lambda: b"no graph", "does not open, or does not run"),
     ],
 )
 def test_a_file_that_does_not_fit_the_others_is_refused(
-    folder: Path, name: str, make: Callable[[], bytes], reason: str
+    folder: Path, pipeline: BuiltParser, name: str, make: Callable[[], bytes], reason: str
 ) -> None:
+    if "int8" in name:
+        build_bundle(folder.parent, pipeline, name=NAME, explain=True, int8=True)
     replace_file(folder, name, make())
     error = refusal(folder)
     assert error.file == name
     assert reason in error.reason
-    with pytest.raises(BundleError) as served:  # which leaves the graphs to the sessions that serve
-        LoadedModel(bundle.read(folder, graphs=False), "cpu", 1)
-    assert served.value.file == name
+    if name in FILES:
+        with pytest.raises(
+            BundleError
+        ) as served:  # which leaves the graphs to the sessions that serve
+            LoadedModel(bundle.read(folder, graphs=False), "cpu", 1)
+        assert served.value.file == name
 
 
 def test_a_bundle_that_would_not_load_is_not_written(
-    tmp_path: Path, folder: Path, built_parser: BuiltParser
+    tmp_path: Path, folder: Path, pipeline: BuiltParser
 ) -> None:
     before = bundle.read(folder).card
     with pytest.raises(BundleError, match="the card says"):
-        build_bundle(tmp_path, built_parser, name=NAME, dimension=DIMENSION + 1)
+        build_bundle(tmp_path, pipeline, name=NAME, dimension=DIMENSION + 1)
     assert [path.name for path in tmp_path.iterdir()] == [NAME]  # nothing half made is left either
     assert bundle.read(folder).card == before
 
 
-def test_a_bundle_replaces_one_of_its_name_whole(
-    tmp_path: Path, folder: Path, built_parser: BuiltParser
-) -> None:
-    (folder / "stray").write_text("of the old one")
-    build_bundle(tmp_path, built_parser, name=NAME, kind="embedding")
-    assert sorted(path.name for path in folder.iterdir()) == [CARD, ENCODER, VOCAB]
-    assert [path.name for path in tmp_path.iterdir()] == [NAME]
-    assert bundle.read(folder).card.kind == "embedding"
-
-
 def test_a_folder_that_is_replaced_while_it_is_read_is_whole_or_refused(
-    tmp_path: Path, folder: Path, built_parser: BuiltParser
+    tmp_path: Path, folder: Path, pipeline: BuiltParser
 ) -> None:
     over = threading.Event()
 
     def replace() -> None:
         for labels in [("bad", "fair", "good"), ("no", "yes")] * 10:  # other cards, other files
-            build_bundle(tmp_path, built_parser, name=NAME, labels=labels)
+            build_bundle(tmp_path, pipeline, name=NAME, labels=labels)
         over.set()
 
     writer = threading.Thread(target=replace)

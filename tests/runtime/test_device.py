@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -39,17 +39,6 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return built(tmp_path_factory.mktemp("driver"))
 
 
-@pytest.fixture
-def process(driver: dict[str, str], tmp_path: Path) -> Iterator[Process]:
-    with bundles(["ms-san-sst2", "disan-sst5"], BUNDLES) as models:
-        flags = {"port": "0", "models": str(models), "processes": "2", "log-format": "text"}
-        process = Process(tmp_path / "log", flags, driver)
-        try:
-            yield process
-        finally:
-            process.close()
-
-
 PROCESSES, MEMORY = 2, 512 * 1024
 """Of the stand-in's device a process has so many bytes."""
 
@@ -59,10 +48,9 @@ def gpu(driver: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Ite
     """A service on the stand-in for a device."""
     folder = tmp_path_factory.mktemp("gpu")
     models = folder / "models"
-    models.mkdir()
     parser = build_parser(models / "parser")
-    flat = partial(build_bundle, kind="embedding", tree=False, max_tokens=20_000)
-    flat(models, parser, name="tiny-flat", int8=True)
+    flat = {"kind": "embedding", "tree": False, "max_tokens": 20_000}
+    build_bundle(models, parser, name="tiny-flat", int8=True, **flat)
     build_bundle(models, parser, name="tiny-sst2", int8=True)
     paths = filter(None, [str(ROOT / "tests/device"), os.getenv("PYTHONPATH")])
     env = {
@@ -72,12 +60,9 @@ def gpu(driver: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Ite
         "PYTHONPATH": os.pathsep.join(paths),
     }
     flags = {"port": "0", "models": str(models), "processes": str(PROCESSES), "log-format": "text"}
-    process = Process(folder / "log", flags, env)
-    try:
+    with closing(Process(folder / "log", flags, env)) as process:
         process.ready()
         yield process
-    finally:
-        process.close()
 
 
 def callers(calls: Path) -> set[int]:
@@ -125,37 +110,40 @@ def test_what_the_device_has_no_memory_for_is_answered_so(gpu: Process) -> None:
     assert "Traceback" not in gpu.log
 
 
-def test_a_driver_without_cuda_is_the_cpu_service(process: Process, driver: dict[str, str]) -> None:
-    url = process.ready()
-    info = httpx.get(url + "/info", timeout=PATIENCE).json()
-    assert (info["device"], info["provider"]) == ("cpu", "CPUExecutionProvider")
-    assert set(info["precision"].values()) == {"int8"}
-    assert len(process.servers()) == 2
-    said = [line for line in process.log.splitlines() if "CUDA" in line]
-    assert len(said) == 1
-    assert "models run on the CPU: CUDA does not come up (lib" in said[0]
-    assert "\x1b" not in process.log
-    assert "Failed to load" not in process.log
-    assert not {process.popen.pid, *process.servers()} & callers(Path(driver["CUDA_CALLS"]))
+def test_a_driver_without_cuda_is_the_cpu_service(driver: dict[str, str], tmp_path: Path) -> None:
+    with (
+        bundles(["ms-san-sst2", "disan-sst5"], BUNDLES) as models,
+        closing(
+            Process(
+                tmp_path / "log", {"port": "0", "models": str(models), "processes": "2"}, driver
+            )
+        ) as process,
+    ):
+        info = httpx.get(process.ready() + "/info", timeout=PATIENCE).json()
+        assert (info["device"], info["provider"]) == ("cpu", "CPUExecutionProvider")
+        assert set(info["precision"].values()) == {"int8"}
+        assert len(process.servers()) == 2
+        [line] = [line for line in process.log.splitlines() if "CUDA" in line]
+        assert "models run on the CPU: CUDA does not come up (lib" in line
+        assert "\x1b" not in process.log
+        assert "Failed to load" not in process.log
+        assert not {process.popen.pid, *process.servers()} & callers(Path(driver["CUDA_CALLS"]))
 
 
 @pytest.mark.parametrize("there", [True, False])
 def test_cuda_that_is_asked_for_and_does_not_come_up_ends_in_one_line(
     driver: dict[str, str], there: bool
 ) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "heedful", "serve", "--device", "cuda", "--port", "0"],
-        env={**os.environ, **(driver if there else {})},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    reason = "lib[a-zA-Z.0-9]+: cannot open" if there else "there is no NVIDIA driver"
+    command = [sys.executable, "-m", "heedful", "serve", "--device", "cuda", "--port", "0"]
+    env = {**os.environ, **(driver if there else {})}
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert ran.returncode == 1
-    (said,) = [line for line in ran.stderr.splitlines() if "listening" not in line]
-    assert "device is cuda, but CUDA does not come up (" in said
-    assert "install the gpu extra" in said
-    assert re.search(reason, said)
+    (line,) = [line for line in ran.stderr.splitlines() if "listening" not in line]
+    assert "device is cuda, but CUDA does not come up (" in line
+    assert "install the gpu extra" in line
+    assert re.search(
+        "lib[a-zA-Z.0-9]+: cannot open" if there else "there is no NVIDIA driver", line
+    )
 
 
 def test_the_cpu_is_not_tried() -> None:

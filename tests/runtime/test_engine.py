@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-import itertools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import Any, Literal
 
 import pytest
@@ -22,11 +22,7 @@ from heedful.runtime.errors import InferenceFailed, OutOfMemory, Overloaded, Una
 from heedful.runtime.observer import Observer
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
+NOTHING_WAITS = {"parse": 0, "inference": 0}
 
 
 class Squares:
@@ -65,13 +61,19 @@ def squares(runner: Any, numbers: Sequence[int]) -> Steps[list[int]]:
     return work.outputs
 
 
-def request(runner: Any, numbers: Sequence[int], *, bulk: bool = False) -> Request[list[int]]:
-    return Request(squares(runner, numbers), len(numbers), bulk)
+class Asked(Engine):
+    """An engine whose requests are numbers for a runner."""
+
+    async def ask(self, runner: Any, numbers: Sequence[int], *, bulk: bool = False) -> list[int]:
+        return await self.answer(Request(squares(runner, numbers), len(numbers), bulk))
+
+    def begin(self, *arguments: Any, **options: Any) -> asyncio.Task[list[int]]:
+        return asyncio.create_task(self.ask(*arguments, **options))
 
 
 @asynccontextmanager
-async def started(threads: int = 0, max_inputs: int = 10_000) -> Any:
-    engine = Engine(Observer(), max_inputs, threads)
+async def started(threads: int = 0, max_inputs: int = 10_000) -> AsyncIterator[Asked]:
+    engine = Asked(Observer(), max_inputs, threads)
     yield engine
     await engine.stop()
 
@@ -80,11 +82,11 @@ async def test_everyone_gets_the_outputs_of_its_items_in_order() -> None:
     runner = Squares()
     async with started() as engine:
         numbers = [list(range(i, i + size)) for i, size in enumerate((1, 40, 3, 200, 17))]
-        answers = await asyncio.gather(*(engine.answer(request(runner, one)) for one in numbers))
-    assert answers == [[n * n for n in one] for one in numbers]
+        answers = await asyncio.gather(*(engine.ask(runner, some) for some in numbers))
+    assert answers == [[n * n for n in some] for some in numbers]
     assert max(map(len, runner.batches)) <= runner.budget
-    assert sorted(n for batch in runner.batches for n in batch) == sorted(itertools.chain(*numbers))
-    assert engine.waiting == {"parse": 0, "inference": 0}
+    assert sorted(chain(*runner.batches)) == sorted(chain(*numbers))
+    assert engine.waiting == NOTHING_WAITS
 
 
 @settings(
@@ -96,28 +98,27 @@ def test_the_engine_answers_as_a_caller_s_thread_does(
 ) -> None:
     async def answers() -> list[list[int]]:
         async with started(threads) as engine:
-            asked = [engine.answer(request(Squares(3), one)) for one in numbers]
-            return list(await asyncio.gather(*asked))
+            return list(await asyncio.gather(*(engine.ask(Squares(3), some) for some in numbers)))
 
-    expected = [run_now(squares(Squares(5), one), max_items=2) for one in numbers]
-    assert asyncio.run(answers()) == expected == [[n * n for n in one] for one in numbers]
+    expected = [run_now(squares(Squares(5), some), max_items=2) for some in numbers]
+    assert asyncio.run(answers()) == expected == [[n * n for n in some] for some in numbers]
 
 
 async def test_requests_that_wait_together_share_batches() -> None:
     runner = Squares(budget=8)
     async with started() as engine:
-        await asyncio.gather(*(engine.answer(request(runner, [i])) for i in range(16)))
+        await asyncio.gather(*(engine.ask(runner, [i]) for i in range(16)))
     assert len(runner.batches) == 2
 
 
 async def test_interactive_requests_go_before_large_ones() -> None:
     runner = Squares(budget=1, seconds=0.001)
     async with started() as engine:
-        large = asyncio.create_task(engine.answer(request(runner, range(1, 200))))
+        large = engine.begin(runner, range(1, 200))
         await asyncio.sleep(0.005)
         assert 0 < engine.waiting["inference"] < 199
         before = len(runner.batches)
-        assert await engine.answer(request(runner, [0])) == [0]
+        assert await engine.ask(runner, [0]) == [0]
         # Of the large one at most what runs in one step, and its turn after LARGE_WAIT.
         assert len(runner.batches) - before <= 5
         assert not large.done()
@@ -128,11 +129,11 @@ async def test_interactive_requests_go_before_large_ones() -> None:
 async def test_large_requests_and_bulk_do_not_starve(rows: int, bulk: bool) -> None:
     runner = Squares(budget=1, seconds=0.002)
     async with started() as engine:
-        waiting = asyncio.create_task(engine.answer(request(runner, range(rows), bulk=bulk)))
+        waiting = engine.begin(runner, range(rows), bulk=bulk)
 
         async def keep_busy() -> None:
             while not waiting.done():
-                await engine.answer(request(runner, [7, 7]))
+                await engine.ask(runner, [7, 7])
 
         await asyncio.gather(*(keep_busy() for _ in range(3)))
         assert waiting.result() == [n * n for n in range(rows)]
@@ -141,16 +142,14 @@ async def test_large_requests_and_bulk_do_not_starve(rows: int, bulk: bool) -> N
 async def test_requests_of_a_line_take_turns() -> None:
     runner = Squares(budget=4, seconds=0.001)
     async with started() as engine:
-        first = asyncio.create_task(engine.answer(request(runner, range(1000))))
-        second = asyncio.create_task(engine.answer(request(runner, range(100))))
+        first, second = engine.begin(runner, range(1000)), engine.begin(runner, range(100))
         await second
         assert not first.done()
-        taken = sum(map(len, runner.batches))
-        assert taken <= 2 * 100 + 2 * WINDOW * runner.budget
+        assert sum(map(len, runner.batches)) <= 2 * 100 + 2 * WINDOW * runner.budget
         await first
 
 
-async def test_a_request_of_many_steps_lets_others_go_on() -> None:
+async def test_a_request_of_many_steps_lets_others_go_on_and_its_error_reaches_the_caller() -> None:
     ended: list[str] = []
 
     def long() -> Steps[None]:
@@ -158,29 +157,29 @@ async def test_a_request_of_many_steps_lets_others_go_on() -> None:
             time.sleep(0.001)
             yield None
         ended.append("long")
+        raise KeyError("a bug")
 
     async with started() as engine:
         task = asyncio.create_task(engine.answer(Request(long(), rows=100)))
         await asyncio.sleep(0)
-        await engine.answer(request(Squares(), [3]))
+        await engine.ask(Squares(), [3])
         ended.append("short")
-        await task
+        with pytest.raises(KeyError, match="a bug"):
+            await task
+        assert engine.in_flight == 0
     assert ended == ["short", "long"]
 
 
 async def test_a_bad_item_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
     runner = Squares()
     async with started() as engine:
-        numbers = [[1], [-2], [3, 4]]
-        answers = await asyncio.gather(
-            *(engine.answer(request(runner, one)) for one in numbers), return_exceptions=True
-        )
-    assert answers[0] == [1]
-    assert answers[2] == [9, 16]
-    assert isinstance(answers[1], InferenceFailed)
-    assert str(answers[1]) == "the model failed on this input"
+        asked = (engine.ask(runner, numbers) for numbers in ([1], [-2], [3, 4]))
+        first, bad, last = await asyncio.gather(*asked, return_exceptions=True)
+    assert (first, last) == ([1], [9, 16])
+    assert isinstance(bad, InferenceFailed)
+    assert str(bad) == "the model failed on this input"
     assert "a negative number" in caplog.text
-    assert engine.waiting == {"parse": 0, "inference": 0}
+    assert engine.waiting == NOTHING_WAITS
 
 
 class Small(Squares):
@@ -198,9 +197,9 @@ async def test_a_batch_that_is_too_large_is_answered_in_parts(
 ) -> None:
     runner = Small()
     async with started() as engine:
-        assert await engine.answer(request(runner, range(8))) == [i * i for i in range(8)]
+        assert await engine.ask(runner, range(8)) == [i * i for i in range(8)]
         with pytest.raises(OutOfMemory, match="of the device"):
-            await engine.answer(request(runner, [13, 2]))
+            await engine.ask(runner, [13, 2])
     assert list(map(len, runner.batches)) == [8, 4, 2, 2, 4, 2, 2, 2, 1, 1]
     assert "Traceback" not in caplog.text
     assert run_now(squares(Small(), range(8)), max_items=5) == [i * i for i in range(8)]
@@ -219,33 +218,19 @@ async def test_a_batch_that_is_too_large_is_answered_in_parts(
 async def test_large_requests_leave_a_reserve_to_interactive_ones() -> None:
     runner = Squares(budget=1, seconds=0.001)
     async with started(max_inputs=80) as engine:
-        waiting = [asyncio.create_task(engine.answer(request(runner, range(80))))]
+        waiting = [engine.begin(runner, range(80))]
         await asyncio.sleep(0)
-        for refused in (
-            request(runner, range(SMALL_ROWS + 1)),
-            request(runner, [1], bulk=True),
-        ):
+        for numbers, bulk in ((range(SMALL_ROWS + 1), False), ([1], True)):
             with pytest.raises(Overloaded) as caught:
-                await engine.answer(refused)
+                await engine.ask(runner, numbers, bulk=bulk)
             assert caught.value.retry_after >= 1
-        waiting += [asyncio.create_task(engine.answer(request(runner, [1] * 5))) for _ in range(2)]
+        waiting += [engine.begin(runner, [1] * 5) for _ in range(2)]
         await asyncio.sleep(0)
         with pytest.raises(Overloaded, match="90 inputs are in flight and at most 90 may be"):
-            await engine.answer(request(runner, [1]))
+            await engine.ask(runner, [1])
         await asyncio.gather(*waiting)
         assert engine.in_flight == 0
         await engine.wait_until_idle()
-
-
-async def test_what_steps_raise_reaches_the_caller() -> None:
-    def steps() -> Steps[None]:
-        yield None
-        raise KeyError("a bug")
-
-    async with started() as engine:
-        with pytest.raises(KeyError, match="a bug"):
-            await engine.answer(Request(steps(), rows=1))
-        assert engine.in_flight == 0
 
 
 async def test_a_bug_in_a_step_of_the_engine_does_not_stop_it() -> None:
@@ -257,9 +242,9 @@ async def test_a_bug_in_a_step_of_the_engine_does_not_stop_it() -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context))
     try:
         async with started() as engine:
-            lost = asyncio.create_task(engine.answer(request(Short(), [2])))
+            lost = engine.begin(Short(), [2])
             await asyncio.sleep(0.01)
-            assert await engine.answer(request(Squares(), [3])) == [9]
+            assert await engine.ask(Squares(), [3]) == [9]
             lost.cancel()
             await asyncio.wait([lost])
     finally:
@@ -270,29 +255,29 @@ async def test_a_bug_in_a_step_of_the_engine_does_not_stop_it() -> None:
 async def test_a_request_that_was_cancelled_is_not_run() -> None:
     runner = Squares(budget=4, seconds=0.002)
     async with started() as engine:
-        gone = asyncio.create_task(engine.answer(request(runner, range(1000, 2000))))
+        gone = engine.begin(runner, range(1000, 2000))
         await asyncio.sleep(0.01)
         gone.cancel()
         await asyncio.wait([gone])
         ran = sum(map(len, runner.batches))
         assert engine.waiting["inference"] == 0
-        assert await engine.answer(request(runner, [5])) == [25]
+        assert await engine.ask(runner, [5]) == [25]
         await asyncio.sleep(0.02)
         assert sum(map(len, runner.batches)) == ran + 1 < 1000
-        assert engine.waiting == {"parse": 0, "inference": 0}
+        assert engine.waiting == NOTHING_WAITS
         assert engine.in_flight == 0
 
 
 async def test_a_stopped_engine_fails_what_waits_and_refuses_more() -> None:
     runner = Squares(budget=1, seconds=0.001)
     async with started() as engine:
-        waiting = asyncio.create_task(engine.answer(request(runner, range(500))))
+        waiting = engine.begin(runner, range(500))
         await asyncio.sleep(0.005)
         await engine.stop()
         with pytest.raises(Unavailable):
             await waiting
         with pytest.raises(Unavailable):
-            await engine.answer(request(runner, [1]))
+            await engine.ask(runner, [1])
 
 
 async def test_with_threads_models_run_there_and_the_parser_on_the_event_loop() -> None:
@@ -326,7 +311,7 @@ async def test_a_batch_that_never_ends_is_told_and_not_waited_for(
 
     monkeypatch.setattr(engine_module, "STUCK_SECONDS", 0.0)
     async with started(threads=1) as engine:
-        waiting = asyncio.create_task(engine.answer(request(Hanging(), [1])))
+        waiting = engine.begin(Hanging(), [1])
         await asyncio.to_thread(began.wait)
         assert engine.stuck
         await engine.stop()
@@ -335,54 +320,55 @@ async def test_a_batch_that_never_ends_is_told_and_not_waited_for(
         end.set()
 
 
+class Encoder(EncoderRunner):
+    """Without a card or a session: it gives back what it gets, unless it is broken."""
+
+    def __init__(self) -> None:
+        self.name, self.budget, self.overhead = "broken", 8, 1
+        self.broken: Exception | None = RuntimeError("the device is gone")
+        self.runs = 0
+
+    def costs(self, items: Sequence[Any]) -> list[int]:
+        return [1] * len(items)
+
+    def shape(self, items: Sequence[Any]) -> tuple[int, float]:
+        return len(items), 0.0
+
+    def prepare(self, items: Sequence[Any]) -> Any:
+        return items
+
+    def run(self, prepared: Any) -> Any:
+        self.runs += 1
+        if self.broken:
+            raise self.broken
+        return prepared
+
+
 async def test_an_encoder_that_fails_on_one_token_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(health, "RETRY_SECONDS", 0.01)
-    broken: Exception | None = RuntimeError("the device is gone")
-    runs = 0
-
-    class Encoder(EncoderRunner):
-        """Without a card or a session: squares, while it works."""
-
-        def __init__(self) -> None:
-            self.name, self.budget, self.overhead = "broken", 8, 1
-
-        def costs(self, items: Sequence[Any]) -> list[int]:
-            return [1] * len(items)
-
-        def shape(self, items: Sequence[Any]) -> tuple[int, float]:
-            return len(items), 0.0
-
-        def prepare(self, items: Sequence[Any]) -> Any:
-            return items
-
-        def run(self, prepared: Any) -> Any:
-            nonlocal runs
-            runs += 1
-            if broken:
-                raise broken
-            return prepared
-
     encoder = Encoder()
     async with started() as engine:
         with pytest.raises(InferenceFailed):
-            await engine.answer(request(encoder, [1]))
+            await engine.ask(encoder, [1])
         await asyncio.sleep(0.2)
         assert engine.health.failures[encoder] == health.FAILURES
-        broken = None
-        assert await engine.answer(request(encoder, [1])) == [1]
+        encoder.broken = None
+        assert await engine.ask(encoder, [1]) == [1]
         assert not engine.health.failures
-        broken = RuntimeError("again")
+        encoder.broken = RuntimeError("again")
         with pytest.raises(InferenceFailed):
-            await engine.answer(request(encoder, [1]))
+            await engine.ask(encoder, [1])
         await asyncio.sleep(0)
         assert 1 <= engine.health.failures[encoder] < health.FAILURES
-        broken = None
+        encoder.broken = None
         await asyncio.sleep(0.1)
         assert not engine.health.failures  # without a request
-        broken, runs = OutOfMemory("of the device"), 0
+        encoder.broken, encoder.runs = OutOfMemory("of the device"), 0
         with pytest.raises(OutOfMemory):
-            await engine.answer(request(encoder, [1]))
+            await engine.ask(encoder, [1])
         await asyncio.sleep(0.05)
-        assert runs == 1  # a lack of memory is no fault of the session: one token is not tried
+        assert (
+            encoder.runs == 1
+        )  # a lack of memory is no fault of the session: one token is not tried

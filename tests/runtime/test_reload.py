@@ -9,6 +9,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -20,68 +21,76 @@ from heedful.runtime.out_of_distribution import SECONDS
 from heedful.runtime.service import Options, Reloaded, Service
 from heedful.text import graph
 from heedful.text.parse import fingerprint
-from tests.asking import embed
 from tests.builders import BuiltParser, build_bundle
 from tests.process import PATIENCE
-from tests.runtime.conftest import Running
+from tests.runtime.conftest import Running, run
 from tests.runtime.test_bundle import replace_file
 
-TEXT = "Two kids wash their hands"
 NAME = "tiny-sst2"
 
 
-@pytest.fixture(scope="module")
-def served(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+class Served:
     """A service whose folder only these tests use."""
-    folder = tmp_path_factory.mktemp("reloaded") / "models"
-    shutil.copytree(models, folder)
-    with asyncio.Runner() as runner:
-        service = Service(Options(folder, threads=1))
-        runner.run(service.start())
-        yield Running(service, runner)
-        runner.run(service.stop(timeout=5))
+
+    def __init__(self, running: Running) -> None:
+        self.running, self.service = running, running.service
+        self.folder = running.service.options.models
+        parser = self.folder / "parser"
+        self.parser = BuiltParser(parser, "en_tiny", fingerprint(parser))
+
+    def build(self, name: str = NAME, **card: Any) -> None:
+        build_bundle(self.folder, self.parser, name=name, **card)
+
+    def reload(self) -> Reloaded:
+        return self.running.ask(self.service.reload())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.service.registry.cards)
+
+    def vector(self) -> np.ndarray:
+        row: np.ndarray = self.running.embed(["Two kids wash their hands"], NAME).value[0]
+        return row
+
+
+@pytest.fixture(scope="module")
+def running(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = shutil.copytree(models, tmp_path_factory.mktemp("reloaded") / "models")
+    with run(Options(folder, threads=1)) as running:
+        yield running
 
 
 @pytest.fixture
-def folder(served: Running, models: Path) -> Iterator[Path]:
-    """The folder, restored and loaded again after the test."""
-    folder = served.service.options.models
-    yield folder
-    shutil.rmtree(folder)
-    shutil.copytree(models, folder)
-    assert served.ask(served.service.reload()).refused == ()
-    assert list(served.service.registry.cards) == ["tiny-flat", "tiny-nli", NAME]
+def served(running: Running, models: Path) -> Iterator[Served]:
+    """The folder is restored and loaded again after the test."""
+    served = Served(running)
+    yield served
+    shutil.rmtree(served.folder)
+    shutil.copytree(models, served.folder)
+    assert served.reload().refused == ()
+    assert served.names == ("tiny-flat", "tiny-nli", NAME)
 
 
-@pytest.fixture(scope="module")
-def parser(models: Path) -> BuiltParser:
-    return BuiltParser(models / "parser", "en_tiny", fingerprint(models / "parser"))
-
-
-def vector(served: Running, model: str = NAME) -> np.ndarray:
-    row: np.ndarray = served.ask(embed(served.service, [TEXT], model=model)).value[0]
-    return row
-
-
-def test_what_is_added_replaced_and_removed_is_picked_up_together(
-    served: Running, folder: Path, parser: BuiltParser
-) -> None:
-    before, old = vector(served), served.service.registry.cards[NAME]
-    build_bundle(folder, parser, name=NAME, alpha=0.25)
-    build_bundle(folder, parser, name="tiny-new", kind="embedding")
-    shutil.rmtree(folder / "tiny-nli")
-    np.testing.assert_array_equal(vector(served), before)  # nothing changes unasked
-    assert served.ask(served.service.reload()) == Reloaded(
+def test_what_is_added_replaced_and_removed_is_picked_up_together(served: Served) -> None:
+    """What has not changed is not loaded again."""
+    before, old = served.vector(), dict(served.service.registry.models)
+    served.build(alpha=0.25)
+    served.build("tiny-new", kind="embedding")
+    shutil.rmtree(served.folder / "tiny-nli")
+    np.testing.assert_array_equal(served.vector(), before)  # nothing changes unasked
+    assert served.reload() == Reloaded(
         loaded=("tiny-new", NAME), unchanged=("tiny-flat",), removed=("tiny-nli",)
     )
-    assert list(served.service.registry.cards) == ["tiny-flat", "tiny-new", NAME]
-    assert served.service.registry.cards[NAME].version != old.version
-    assert np.abs(vector(served) - before).max() > 0.01
+    assert served.names == ("tiny-flat", "tiny-new", NAME)
+    models = served.service.registry.models
+    assert models[NAME].card.version != old[NAME].card.version
+    assert models["tiny-flat"] is old["tiny-flat"]
+    assert np.abs(served.vector() - before).max() > 0.01
     assert served.service.ready() is None
 
 
 def test_a_session_that_fails_is_forgotten_with_its_model(
-    served: Running, folder: Path, parser: BuiltParser, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(feeds: object) -> None:
         raise MemoryError
@@ -89,33 +98,21 @@ def test_a_session_that_fails_is_forgotten_with_its_model(
     service = served.service
     monkeypatch.setattr(service.registry.models[NAME].encoder.session, "run", fail)
     with pytest.raises(InferenceFailed):
-        served.ask(embed(service, ["a sentence that is not in the cache"], model=NAME))
+        served.running.embed(["a sentence that is not in the cache"], NAME)
 
     async def not_ready() -> str:
         while not (reason := service.ready()):
             await asyncio.sleep(0.01)
         return reason
 
-    assert NAME in served.ask(not_ready())
-    build_bundle(folder, parser, name=NAME, alpha=0.25)
-    served.ask(service.reload())
+    assert NAME in served.running.ask(not_ready())
+    served.build(alpha=0.25)
+    served.reload()
     assert service.ready() is None
-
-
-def test_what_has_not_changed_is_not_loaded_again(served: Running, folder: Path) -> None:
-    models = dict(served.service.registry.models)
-    done = served.ask(served.service.reload())
-    assert done == Reloaded(unchanged=tuple(models))
-    for name, model in served.service.registry.models.items():
-        assert model is models[name]
 
 
 def cut(bundle: Path) -> None:
     (bundle / "encoder.onnx").write_bytes((bundle / "encoder.onnx").read_bytes()[:-1])
-
-
-def without_card(bundle: Path) -> None:
-    (bundle / "card.json").unlink()
 
 
 def of_another_parser(bundle: Path) -> None:
@@ -126,27 +123,26 @@ def of_another_parser(bundle: Path) -> None:
     ("spoil", "reason"),
     [
         (cut, "bundle tiny-sst2: encoder.onnx: not the file that card.json names"),
-        (without_card, "bundle tiny-sst2: card.json: cannot be read: No such file"),
+        (
+            lambda bundle: (bundle / "card.json").unlink(),
+            "bundle tiny-sst2: card.json: cannot be read: No such file",
+        ),
         (of_another_parser, "bundle tiny-sst2: card.json: was made with the parser en_other"),
     ],
 )
 def test_a_bad_bundle_leaves_the_old_model_and_the_others_way_free(
-    served: Running,
-    folder: Path,
-    parser: BuiltParser,
-    spoil: Callable[[Path], None],
-    reason: str,
+    served: Served, spoil: Callable[[Path], object], reason: str
 ) -> None:
-    before = vector(served)
-    spoil(folder / NAME)
-    build_bundle(folder, parser, name="tiny-new", kind="embedding")
-    done = served.ask(served.service.reload())
+    before = served.vector()
+    spoil(served.folder / NAME)
+    served.build("tiny-new", kind="embedding")
+    done = served.reload()
     (line,) = done.refused
     assert line.startswith(reason)
-    assert str(folder) not in line
+    assert str(served.folder) not in line
     assert served.service.refused == done.refused
     assert (done.loaded, done.removed) == (("tiny-new",), ())
-    np.testing.assert_array_equal(vector(served), before)
+    np.testing.assert_array_equal(served.vector(), before)
     assert served.service.ready() is None
 
 
@@ -155,149 +151,130 @@ def test_a_bad_bundle_leaves_the_old_model_and_the_others_way_free(
     [("encoder.onnx", "does not run on "), ("explain.onnx", "does not open, or does not run: ")],
 )
 def test_a_graph_that_never_ends_is_refused(
-    served: Running,
-    folder: Path,
-    parser: BuiltParser,
-    monkeypatch: pytest.MonkeyPatch,
-    file: str,
-    reason: str,
+    served: Served, monkeypatch: pytest.MonkeyPatch, file: str, reason: str
 ) -> None:
     """Later reloads are not kept by it."""
-    before = vector(served)
-    build_bundle(folder, parser, name=NAME, alpha=0.25, explain=True)
-    replace_file(folder / NAME, file, endless((folder / NAME / file).read_bytes()))
+    before = served.vector()
+    served.build(alpha=0.25, explain=True)
+    bundle = served.folder / NAME
+    replace_file(bundle, file, endless((bundle / file).read_bytes()))
     with monkeypatch.context() as patched:
         patched.setattr(graph, "RUN_SECONDS", 0.5)
-        (line,) = served.ask(served.service.reload()).refused
+        (line,) = served.reload().refused
     assert line.startswith(f"bundle {NAME}: {file}: {reason}")
     assert line.endswith("terminate flag being set to true.")
-    build_bundle(folder, parser, name=NAME, alpha=0.25)
-    assert served.ask(served.service.reload()).loaded == (NAME,)
-    assert np.abs(vector(served) - before).max() > 0.01
+    served.build(alpha=0.25)
+    assert served.reload().loaded == (NAME,)
+    assert np.abs(served.vector() - before).max() > 0.01
 
 
 def endless(encoder: bytes) -> bytes:
     """The graph, with a Loop without an end between its vectors and its output."""
     model = onnx.load_from_string(encoder)
-    made = model.graph
-    name = made.output[0].name
-    for node in made.node:
-        node.output[:] = ["ended" if one == name else one for one in node.output]
+    name = model.graph.output[0].name
+    for node in model.graph.node:
+        node.output[:] = ["ended" if output == name else output for output in node.output]
     boolean, floats = onnx.TensorProto.BOOL, onnx.TensorProto.FLOAT
-    info = onnx.helper.make_tensor_value_info
-    body = onnx.helper.make_graph(
-        [
-            onnx.helper.make_node("Identity", ["going"], ["still_going"]),
-            onnx.helper.make_node("Identity", ["carried"], ["carried_on"]),
-        ],
-        "body",
-        [
-            info("number", onnx.TensorProto.INT64, []),
-            info("going", boolean, []),
-            info("carried", floats, None),
-        ],
-        [info("still_going", boolean, []), info("carried_on", floats, None)],
-    )
-    true = onnx.helper.make_tensor("true", boolean, [], [True])
-    made.initializer.append(true)
-    made.node.append(onnx.helper.make_node("Loop", ["", "true", "ended"], [name], body=body))
+    info, node = onnx.helper.make_tensor_value_info, onnx.helper.make_node
+    inputs = [
+        info("number", onnx.TensorProto.INT64, []),
+        info("going", boolean, []),
+        info("carried", floats, None),
+    ]
+    outputs = [info("still_going", boolean, []), info("carried_on", floats, None)]
+    steps = [
+        node("Identity", ["going"], ["still_going"]),
+        node("Identity", ["carried"], ["carried_on"]),
+    ]
+    body = onnx.helper.make_graph(steps, "body", inputs, outputs)
+    model.graph.initializer.append(onnx.helper.make_tensor("true", boolean, [], [True]))
+    model.graph.node.append(node("Loop", ["", "true", "ended"], [name], body=body))
     serialised: bytes = model.SerializeToString()
     return serialised
 
 
-def test_a_new_bundle_that_is_bad_is_not_offered(
-    served: Running, folder: Path, parser: BuiltParser
-) -> None:
-    build_bundle(folder, parser, name="tiny-new", kind="embedding")
-    cut(folder / "tiny-new")
-    assert len(served.ask(served.service.reload()).refused) == 1
-    assert "tiny-new" not in served.service.registry.cards
-    shutil.rmtree(folder / "tiny-new")
-    assert served.ask(served.service.reload()).refused == served.service.refused == ()
+def test_a_new_bundle_that_is_bad_is_not_offered(served: Served) -> None:
+    served.build("tiny-new", kind="embedding")
+    cut(served.folder / "tiny-new")
+    assert len(served.reload().refused) == 1
+    assert "tiny-new" not in served.names
+    shutil.rmtree(served.folder / "tiny-new")
+    assert served.reload().refused == served.service.refused == ()
 
 
-def test_a_link_may_lead_to_a_folder_of_another_name(
-    served: Running, folder: Path, parser: BuiltParser, tmp_path: Path
+def test_a_link_may_lead_to_a_folder_of_another_name_and_makes_no_second_model(
+    served: Served, tmp_path: Path
 ) -> None:
-    build_bundle(tmp_path, parser, name=NAME, alpha=0.25)
+    build_bundle(tmp_path, served.parser, name=NAME, alpha=0.25)
     release = (tmp_path / NAME).rename(tmp_path / "release-2")
-    shutil.rmtree(folder / NAME)
-    (folder / NAME).symlink_to(release)
-    done = served.ask(served.service.reload())
-    assert done == Reloaded(loaded=(NAME,), unchanged=("tiny-flat", "tiny-nli"))
-
-
-def test_a_link_with_another_name_is_no_second_model(served: Running, folder: Path) -> None:
-    models = tuple(served.service.registry.cards)
-    (folder / "current").symlink_to(NAME)
-    done = served.ask(served.service.reload())
+    shutil.rmtree(served.folder / NAME)
+    (served.folder / NAME).symlink_to(release)
+    assert served.reload() == Reloaded(loaded=(NAME,), unchanged=("tiny-flat", "tiny-nli"))
+    models = served.names
+    (served.folder / "current").symlink_to(NAME)
     reason = f"bundle current: card.json: names the model '{NAME}': the folder must have that name"
-    assert done == Reloaded(unchanged=models, refused=(reason,))
-    assert tuple(served.service.registry.cards) == models
+    assert served.reload() == Reloaded(unchanged=models, refused=(reason,))
+    assert served.names == models
+
+
+LIST = """
+import pathlib, sys
+from heedful.runtime.bundles.loader import BundleLoader
+print(BundleLoader(pathlib.Path(sys.argv[1]), 'cpu', 1)._bundles())
+"""
 
 
 def test_a_folder_that_may_not_be_entered_is_named(tmp_path: Path) -> None:
     """It may hold a bundle that another user has put there, or be a disk's lost+found."""
     (tmp_path / "bundle").mkdir(mode=0)
-    load = (
-        "import pathlib, sys\n"
-        "from heedful.runtime.bundles.loader import BundleLoader\n"
-        "print(BundleLoader(pathlib.Path(sys.argv[1]), 'cpu', 1)._bundles())"
-    )
     # Without what lets root into every folder.
     right = () if os.geteuid() else ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
-    done = subprocess.run(
-        [*right, sys.executable, "-c", load, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
+    command = [*right, sys.executable, "-c", LIST, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout == "[]\n"
     assert f"{tmp_path}/bundle is passed over: this user may not enter it" in done.stderr
 
 
-def test_the_last_models_stay_when_the_folder_is_empty(served: Running, folder: Path) -> None:
-    for name in served.service.registry.cards:
-        shutil.rmtree(folder / name)
-    done = served.ask(served.service.reload())
+def test_the_last_models_stay_when_the_folder_is_empty(served: Served) -> None:
+    for name in served.names:
+        shutil.rmtree(served.folder / name)
+    done = served.reload()
     assert "no longer holds a bundle" in done.refused[0]
     assert (done.loaded, done.removed) == ((), ())
-    assert vector(served).shape == (8,)
+    assert served.vector().shape == (8,)
 
 
 def test_a_bundle_that_is_away_between_two_renames_is_not_taken_for_removed(
-    served: Running, folder: Path, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / NAME).rename(folder / "away")
-    monkeypatch.setattr("time.sleep", lambda _: (folder / "away").rename(folder / NAME))
-    assert served.ask(served.service.reload()).removed == ()
+    bundle, away = served.folder / NAME, served.folder / "away"
+    bundle.rename(away)
+    monkeypatch.setattr("time.sleep", lambda _: away.rename(bundle))
+    assert served.reload().removed == ()
 
 
-def test_a_request_keeps_its_model_which_goes_with_it(
-    served: Running, folder: Path, parser: BuiltParser
-) -> None:
-    before = vector(served)
-    old = weakref.ref(served.service.registry.models[NAME])
-    session = weakref.ref(served.service.registry.models[NAME].encoder.session)
+def test_a_request_keeps_its_model_which_goes_with_it(served: Served) -> None:
+    before, service = served.vector(), served.service
+    old = weakref.ref(service.registry.models[NAME])
+    session = weakref.ref(service.registry.models[NAME].encoder.session)
 
     async def scenario() -> np.ndarray:
-        bound = served.service.bind("embed", NAME)
-        await served.service.reload()
-        request = bound.embed(Inputs.from_texts([TEXT]))
-        answer: np.ndarray = (await served.service.answer(request)).value[0]
+        bound = service.bind("embed", NAME)
+        await service.reload()
+        request = bound.embed(Inputs.from_texts(["Two kids wash their hands"]))
+        answer: np.ndarray = (await service.answer(request)).value[0]
         return answer
 
-    build_bundle(folder, parser, name=NAME, alpha=0.25)
-    np.testing.assert_allclose(served.ask(scenario()), before, atol=1e-6)
-    assert np.abs(vector(served) - before).max() > 0.01
-    served.ask(asyncio.sleep(2 * SECONDS))  # until its last vectors are counted
+    served.build(alpha=0.25)
+    np.testing.assert_allclose(served.running.ask(scenario()), before, atol=1e-6)
+    assert np.abs(served.vector() - before).max() > 0.01
+    served.running.ask(asyncio.sleep(2 * SECONDS))  # until its last vectors are counted
     gc.collect()
     assert old() is None
     assert session() is None
 
 
-def test_reloads_take_turns_and_end_with_the_service(models: Path, parser: BuiltParser) -> None:
+def test_reloads_take_turns_and_end_with_the_service(models: Path) -> None:
     async def scenario() -> None:
         service = Service(Options(models, threads=1))
         starting = asyncio.create_task(service.start())

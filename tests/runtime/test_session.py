@@ -1,29 +1,19 @@
+"""What ONNX Runtime does in a process: it gives memory back, and sends no telemetry."""
+
+import os
 import resource
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from heedful.runtime.engine.session import OrtSession
 from heedful.text.batch import Sentence, collate
 from tests.builders import word_table
 from tests.graphs import encoder_graph
-
-
-@pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("graph") / "encoder.onnx"
-    path.write_bytes(encoder_graph(word_table(), tree=True))
-    return path
-
-
-def feeds(sentences: list[Sentence]) -> dict[str, np.ndarray]:
-    batch = collate(sentences)
-    alpha = np.array(1.5, np.float32)
-    return {"ids": batch.ids, "lengths": batch.lengths, "heads": batch.heads, "alpha": alpha}
-
 
 LARGE = (128, 256)
 """Sentences and words of the large batch."""
@@ -36,7 +26,9 @@ def memory_after_batches(path: Path) -> list[int]:
     session = OrtSession(path, "cpu", 1)
     held = []
     for size, length in ((1, 1), LARGE, (1, 1)):
-        session.run(feeds([Sentence(np.full(length, 3), np.arange(length))] * size))
+        batch = collate([Sentence(np.full(length, 3), np.arange(length))] * size)
+        feeds = {"ids": batch.ids, "lengths": batch.lengths, "heads": batch.heads}
+        session.run({**feeds, "alpha": np.array(1.5, np.float32)})
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         held.append(pages * resource.getpagesize())
     return held
@@ -49,3 +41,21 @@ def test_the_memory_of_a_large_batch_is_given_back(tmp_path: Path) -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         before, _, after = pool.submit(memory_after_batches, path).result()
     assert after - before < LARGEST
+
+
+SHOW = """
+import os
+import heedful.text.graph
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+def test_importing_heedful_turns_telemetry_off(tmp_path: Path) -> None:
+    """It neither starts the thread for that nor keeps events in the user's cache."""
+    environment = {**os.environ, "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    for name in ("ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME"):
+        environment.pop(name, None)
+    command = [sys.executable, "-c", SHOW]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == 1
+    assert not list(tmp_path.rglob("onnxruntime.db"))

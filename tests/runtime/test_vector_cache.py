@@ -1,29 +1,21 @@
 """Vectors of sentences that were encoded lately are kept, within bounds, and equal sentences are encoded once."""
 
-import asyncio
-
 import numpy as np
 import pytest
 
 from heedful.runtime.engine.cache import VectorCache
 from heedful.runtime.engine.work import encode, run_now
 from heedful.runtime.observer import Observer
-from heedful.runtime.service import Options, Service
-from tests.asking import embed
 from tests.runtime.conftest import Running
 
 
 class Watcher(Observer):
     def __init__(self) -> None:
         self.counts: list[tuple[int, int]] = []
-        self.encoded = 0
 
     def cache(self, name: str, hits: int, misses: int) -> None:
         assert name == "vector"
         self.counts.append((hits, misses))
-
-    def batch(self, model: str, inputs: int, *_: object) -> None:
-        self.encoded += inputs
 
 
 def key(number: int) -> tuple[str, float | None, bytes]:
@@ -43,34 +35,13 @@ def test_the_least_recently_used_go_first() -> None:
 
 def test_bytes_are_bounded_and_a_vector_does_not_keep_its_batch() -> None:
     cache = VectorCache(1000, Observer(), limit=10_000)
-    batch = np.ones((50, 100), np.float32)
-    for number, vector in enumerate(batch):
+    for number, vector in enumerate(np.ones((50, 100), np.float32)):
         cache.put(key(number), vector)
     assert 0 < cache.bytes <= 10_000
     assert 0 < len(cache) < 20
     assert all(vector.base is None for vector in cache.get([key(49)]).values())
     cache.put(key(50), np.ones(10_000, np.float32))  # larger than the limit
     assert key(50) not in cache.get([key(50)])
-
-
-def test_a_service_answers_from_it_with_the_same_vectors(running: Running) -> None:
-    texts = ["two kids", "a dog", "two kids", "bad"]
-    watcher = Watcher()
-
-    async def scenario() -> list[np.ndarray]:
-        service = Service(Options(running.service.options.models, cache_items=100), watcher)
-        await service.start()
-        answers = [(await embed(service, texts, model="tiny-sst2")).value for _ in range(2)]
-        await embed(service, ["two kids"], model="tiny-flat")  # another model's is another vector
-        await service.stop(timeout=5)
-        return answers
-
-    first, second = asyncio.run(scenario())
-    expected = running.ask(embed(running.service, texts, model="tiny-sst2")).value
-    np.testing.assert_allclose(first, expected, atol=1e-6)
-    np.testing.assert_array_equal(first, second)
-    assert watcher.counts == [(0, 3), (3, 0), (0, 1)]
-    assert watcher.encoded == 4
 
 
 @pytest.mark.parametrize("cached", [False, True])
@@ -83,6 +54,6 @@ def test_equal_sentences_are_encoded_once(running: Running, cached: bool) -> Non
     assert work is not None
     assert len(work.items) == 1
     steps.close()
-    encoded = run_now(encode(model.encoder, sentences, cache))
-    assert np.unique(encoded.vectors, axis=0).shape == (1, model.card.width)
-    assert len(encoded.vectors) == 5
+    vectors = run_now(encode(model.encoder, sentences, cache)).vectors
+    assert vectors.shape == (5, model.card.width)
+    assert len(np.unique(vectors, axis=0)) == 1
