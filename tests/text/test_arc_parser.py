@@ -25,6 +25,12 @@ pytest.importorskip("torch")
 from tests.arc_parser import LABELS, build_arc_parser
 
 SENTENCE = "Two kids can't wash their hands. The dog is not good!!"
+WORDS = (
+    *("kids", "wash", "their", "hands", "the", "dog", "unheard", "Ünïcode", "12-04", "!"),
+    "can't",
+)
+texts = st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join) | st.text(max_size=40)
+Trees = list[tuple[list[int], list[str]]]
 
 
 @pytest.fixture(scope="module")
@@ -37,57 +43,37 @@ def nlp(folder: Path) -> Language:
     return spacy.load(folder)
 
 
-@pytest.fixture(scope="module")
-def parser(folder: Path) -> Parser:
-    return Parser.load(folder)
-
-
 def component(nlp: Language) -> ArcParser:
-    found = nlp.get_pipe("parser")
-    assert isinstance(found, ArcParser)
-    return found
+    parser = nlp.get_pipe("parser")
+    assert isinstance(parser, ArcParser)
+    return parser
 
 
-WORDS = (
-    "kids",
-    "wash",
-    "their",
-    "hands",
-    "the",
-    "dog",
-    "unheard",
-    "Ünïcode",
-    "12-04",
-    "!",
-    "can't",
-)
-words = st.sampled_from(WORDS)
-texts = st.lists(words, max_size=30).map(" ".join) | st.text(max_size=40)
+def trees(nlp: Language, texts: list[str]) -> Trees:
+    docs = nlp.pipe(texts)
+    return [([token.head.i for token in doc], [token.dep_ for token in doc]) for doc in docs]
 
 
-def trees(nlp: Language, texts: list[str]) -> list[tuple[list[int], list[str]]]:
-    return [
-        ([token.head.i for token in doc], [token.dep_ for token in doc]) for doc in nlp.pipe(texts)
-    ]
+def parsed(parser: Parser, *texts: str) -> Trees:
+    parses = parser.parse([ParseJob(text, 256, tree=True) for text in texts])
+    return [(parse.heads.tolist(), list(parse.deps)) for parse in parses]
 
 
 @settings(max_examples=30)
 @given(st.lists(texts, min_size=1, max_size=6))
-def test_a_tree_is_the_same_in_any_company(nlp: Language, company: list[str]) -> None:
+def test_every_text_gets_a_tree_which_is_the_same_in_any_company(
+    nlp: Language, company: list[str]
+) -> None:
+    """A tree for each root, and no cycle."""
     assert trees(nlp, company) == [trees(nlp, [text])[0] for text in company]
-
-
-@settings(max_examples=30)
-@given(texts)
-def test_every_text_gets_a_tree_a_root_with_its_labels(nlp: Language, text: str) -> None:
-    doc = nlp(text)
-    assert doc.text == text
-    heads = np.array([token.head.i for token in doc], np.int64)
-    check_heads(heads)  # a tree for each root, and no cycle
-    for token in doc:
-        assert (token.dep_ == "ROOT") == (token.head.i == token.i)
-        assert token.dep_ in LABELS or (token.pos_, token.dep_) == ("SPACE", "dep")
-    assert not len(doc) or doc.has_annotation("DEP")
+    for text in company:
+        doc = nlp(text)
+        assert doc.text == text
+        check_heads(np.array([token.head.i for token in doc], np.int64))
+        for token in doc:
+            assert (token.dep_ == "ROOT") == (token.head.i == token.i)
+            assert token.dep_ in LABELS or (token.pos_, token.dep_) == ("SPACE", "dep")
+        assert not len(doc) or doc.has_annotation("DEP")
 
 
 def test_a_cycle_is_broken_into_the_best_tree(nlp: Language) -> None:
@@ -95,54 +81,50 @@ def test_a_cycle_is_broken_into_the_best_tree(nlp: Language) -> None:
     parser, broken = component(nlp), 0
     for n in range(2, 12):
         doc = nlp.make_doc(" ".join(SENTENCE.split()[:n]))
-        heads, relations, scores, dependents, governors = parser._graph.run(
-            None, parser.prepare([Tokens.of([Chunk.of(doc)])])[1]
-        )
+        feeds = parser.prepare([Tokens.of([Chunk.of(doc)])])[1]
+        heads, relations, scores, dependents, governors = parser._graph.run(None, feeds)
         best = best_heads(scores, np.array([len(doc)]))[0]
-        parsed = nlp(doc.text)
-        assert [0 if t.head.i == t.i else t.head.i + 1 for t in parsed] == best.tolist()
+        tree = nlp(doc.text)
+        assert [0 if t.head.i == t.i else t.head.i + 1 for t in tree] == best.tolist()
         broken += int((best != heads[0]).any())
         for i, head in enumerate(best):
             if head and head != heads[0, i]:  # its relation is that to its new governor
                 pair = dependents[0, i] + governors[0, head - 1]
-                assert parsed[i].dep_ == LABELS[int(parser._relations(pair[None])[0])]
+                assert tree[i].dep_ == LABELS[int(parser._relations(pair[None])[0])]
             elif head:
-                assert parsed[i].dep_ == LABELS[relations[0, i]]
+                assert tree[i].dep_ == LABELS[relations[0, i]]
     assert broken
 
 
 def test_what_is_written_is_what_was_read(nlp: Language, folder: Path, tmp_path: Path) -> None:
-    nlp.to_disk(tmp_path / "again")
+    nlp.to_disk(tmp_path)
     for file in (folder / "parser").iterdir():
-        assert (tmp_path / "again" / "parser" / file.name).read_bytes() == file.read_bytes()
-    again = spacy.load(tmp_path / "again")
+        assert (tmp_path / "parser" / file.name).read_bytes() == file.read_bytes()
+    again = spacy.load(tmp_path)
     assert trees(again, [SENTENCE]) == trees(nlp, [SENTENCE])
     assert again.pipe_labels["parser"] == [*LABELS]
 
 
 def test_threads_give_the_same_trees(folder: Path) -> None:
     parser = Parser.load(folder)
-    jobs = [ParseJob(" ".join(SENTENCE.split()[: 1 + i % 11]), 256, tree=True) for i in range(40)]
+    parts = [" ".join(SENTENCE.split()[: 1 + i % 11]) for i in range(40)]
+    expected = parsed(parser, *parts)
     with ThreadPoolExecutor(3) as threads:
-        both = parser.parse(jobs), *threads.map(parser.parse, [jobs] * 6)
-    expected, *others = ([(one.heads.tolist(), one.deps) for one in parses] for parses in both)
-    assert others == [expected] * 6
+        assert list(threads.map(lambda _: parsed(parser, *parts), range(6))) == [expected] * 6
 
 
 def test_memory_does_not_grow_with_the_words(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each batch's words leave the vocabulary with it, and a full table of vectors is begun again."""
     monkeypatch.setattr("heedful.text.tokenize.KEPT_WORDS", 0)
     parser = Parser.load(folder)
-    (first,) = parser.parse([ParseJob(SENTENCE, 256, tree=True)])
-    before = len(parser.nlp.vocab.strings)
-    seen = component(parser.nlp)._words
+    first = parsed(parser, SENTENCE)
+    before, seen = len(parser.nlp.vocab.strings), component(parser.nlp)._words
     seen._limit = 20
     for i in range(20):
-        parser.parse([ParseJob(f"{SENTENCE} unheard{i} of{i}", 256, tree=True)])
+        parsed(parser, f"{SENTENCE} unheard{i} of{i}")
         assert len(seen) <= 20
     assert len(parser.nlp.vocab.strings) == before
-    (again,) = parser.parse([ParseJob(SENTENCE, 256, tree=True)])
-    assert (again.heads.tolist(), again.deps) == (first.heads.tolist(), first.deps)
+    assert parsed(parser, SENTENCE) == first
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -150,13 +132,12 @@ def test_memory_does_not_grow_with_the_words(folder: Path, monkeypatch: pytest.M
 def test_a_broken_component_is_refused(
     folder: Path, tmp_path: Path, file: str, content: bytes | None
 ) -> None:
-    broken = tmp_path / "broken"
-    shutil.copytree(folder, broken)
-    (broken / "parser" / file).unlink()
+    broken = shutil.copytree(folder, tmp_path / "broken") / "parser" / file
+    broken.unlink()
     if content is not None:
-        (broken / "parser" / file).write_bytes(content)
+        broken.write_bytes(content)
     with pytest.raises(ParserError, match="cannot load the spaCy pipeline"):
-        Parser.load(broken)
+        Parser.load(tmp_path / "broken")
 
 
 def test_a_text_of_more_words_than_the_table_holds(nlp: Language) -> None:
@@ -165,9 +146,9 @@ def test_a_text_of_more_words_than_the_table_holds(nlp: Language) -> None:
     large, small = SeenWords(vectors), SeenWords(vectors, limit=4)
     expected, places = large([text])
     for _ in range(2):
-        rows, found = small([text])
+        rows, numbers = small([text])
         assert len(small) <= 4
-        np.testing.assert_array_equal(rows[found], expected[places])
+        np.testing.assert_array_equal(rows[numbers], expected[places])
     np.testing.assert_array_equal(small._rows[0], large._rows[0])
 
 

@@ -61,10 +61,8 @@ def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match=r"No space left on device: '.*/file'$"):
         write_file(tmp_path / "file", fill)
-    with (
-        pytest.raises(OSError, match=r"No space left on device: '.*/folder'$"),
-        replace_folder(tmp_path / "folder") as new,
-    ):
+    full = pytest.raises(OSError, match=r"No space left on device: '.*/folder'$")
+    with full, replace_folder(tmp_path / "folder") as new:
         fill(new)
     with pytest.raises(FileNotFoundError, match=r"'absent'$"):
         write_file(tmp_path / "file", lambda _: Path("absent").read_text())

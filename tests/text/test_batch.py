@@ -17,38 +17,32 @@ from tests.forests import forest, forests
 lengths = st.lists(st.integers(1, 60), min_size=1, max_size=40)
 
 
-def sentence(rng: np.random.Generator, length: int) -> Sentence:
-    return Sentence(rng.integers(1, 100, length), forest(rng, length))
+def sentences_of(sizes: list[int], rng: np.random.Generator) -> list[Sentence]:
+    return [Sentence(rng.integers(1, 100, size), forest(rng, size)) for size in sizes]
 
 
 @given(lengths, st.integers(0, 2**32))
 def test_a_batch_holds_each_sentence_and_padding(sizes: list[int], seed: int) -> None:
+    """And its rows are a batch of these sentences."""
     rng = np.random.default_rng(seed)
-    sentences = [sentence(rng, size) for size in sizes]
-    batch = collate(sentences)
-    longest = max(sizes)
+    sentences = sentences_of(sizes, rng)
+    batch, longest = collate(sentences), max(sizes)
     assert batch.ids.shape == batch.heads.shape == (len(sizes), longest)
     assert batch.ids.dtype == batch.heads.dtype == batch.lengths.dtype == np.int64
     assert batch.lengths.tolist() == sizes
-    for row, one in enumerate(sentences):
-        assert batch.ids[row].tolist() == [*one.ids, *[PAD] * (longest - len(one))]
-        assert batch.heads[row].tolist() == [*one.heads, *range(len(one), longest)]
-
-
-@given(lengths, st.integers(0, 2**32))
-def test_rows_of_a_batch_are_a_batch_of_these_sentences(sizes: list[int], seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    sentences = [sentence(rng, size) for size in sizes]
+    for row, sentence in enumerate(sentences):
+        assert batch.ids[row].tolist() == [*sentence.ids, *[PAD] * (longest - len(sentence))]
+        assert batch.heads[row].tolist() == [*sentence.heads, *range(len(sentence), longest)]
     chosen = rng.permutation(len(sizes))[: rng.integers(1, len(sizes), endpoint=True)]
-    found, made = collate(sentences).rows(chosen), collate([sentences[i] for i in chosen])
+    rows, expected = batch.rows(chosen), collate([sentences[i] for i in chosen])
     for name in ("ids", "heads", "lengths"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(made, name))
+        np.testing.assert_array_equal(getattr(rows, name), getattr(expected, name))
 
 
 @pytest.mark.parametrize("sizes", [[], [0], [3, 0]])
 def test_nothing_to_encode_is_refused(sizes: list[int]) -> None:
     with pytest.raises(ValueError, match="a batch needs at least one sentence"):
-        collate([sentence(np.random.default_rng(0), size) for size in sizes])
+        collate(sentences_of(sizes, np.random.default_rng(0)))
 
 
 @given(lengths, st.integers(1, 400))
@@ -82,21 +76,19 @@ def test_the_cheapest_plan_is_the_cheapest_of_all(
     def cost(parts: list[list[int]]) -> int:
         return sum(overhead + len(part) * max(part) for part in parts)
 
+    def fits(parts: list[list[int]]) -> bool:
+        return all(len(part) * max(part) <= budget or len(part) == 1 for part in parts)
+
     groups = cheapest(sizes, budget, overhead)
     assert sorted(index for group in groups for index in group) == list(range(len(sizes)))
-    found = [[sizes[index] for index in group] for group in groups]
-    assert [size for part in found for size in part] == sorted(sizes)
-    for part in found:
-        assert len(part) * max(part) <= budget or len(part) == 1
-    allowed = [
-        parts
-        for parts in divisions(sorted(sizes))
-        if all(len(part) * max(part) <= budget or len(part) == 1 for part in parts)
-    ]
+    planned = [[sizes[index] for index in group] for group in groups]
+    assert [size for part in planned for size in part] == sorted(sizes)
+    assert fits(planned)
+    least = min(cost(parts) for parts in divisions(sorted(sizes)) if fits(parts))
     # Sentences of one length are parted only where the budget asks for it, and into full parts.
-    assert cost(found) <= min(map(cost, allowed)) + overhead
+    assert cost(planned) <= least + overhead
     if sum(sizes) * len(sizes) <= budget:
-        assert cost(found) == min(map(cost, allowed))
+        assert cost(planned) == least
 
 
 def test_the_key_tells_words_and_trees_apart() -> None:

@@ -36,8 +36,12 @@ def read(parser: Parser, text: str, max_tokens: int = EVERYTHING, *, tree: bool 
     return parse
 
 
-def spans(parse: Parse) -> list[str]:
-    return [parse.text[a:b] for a, b in zip(parse.starts, parse.stops, strict=True)]
+def tokens_of(parser: Parser, text: str) -> list[str]:
+    return list(read(parser, text, tree=False).tokens)
+
+
+def spans(parse: Parse) -> tuple[str, ...]:
+    return tuple(parse.text[a:b] for a, b in zip(parse.starts, parse.stops, strict=True))
 
 
 @settings(max_examples=300)
@@ -48,20 +52,24 @@ def spans(parse: Parse) -> list[str]:
 @example("  leading and trailing  ")
 @example("a\n\nb\r\nc")
 @example("<H1>a<br>b</H1>")
-def test_offsets_are_the_tokens_of_any_text(parser: Parser, text: str) -> None:
+def test_offsets_are_the_tokens_of_any_text_and_heads_a_forest(parser: Parser, text: str) -> None:
     parse = read(parser, text)
     assert parse.text == text
-    assert tuple(spans(parse)) == parse.tokens
+    assert spans(parse) == parse.tokens
     assert not any(token.isspace() for token in parse.tokens)
     # in order, without overlap, and with nothing but white space and what is invisible (and tags) between them
-    tags = [found[1] for found in plain.TAG.finditer(html.unescape(text))]
+    tags = [tag[1] for tag in plain.TAG.finditer(html.unescape(text))]
     if not any(name is None or name.lower() in plain.ELEMENTS for name in tags):
-        seen, whole = (
-            invisible.INVISIBLE.sub("", "".join(each)) for each in (parse.tokens, text.split())
-        )
+        parts = (parse.tokens, text.split())
+        seen, whole = (invisible.INVISIBLE.sub("", "".join(part)) for part in parts)
         assert seen == whole
     assert all(start >= stop for start, stop in zip(parse.starts[1:], parse.stops, strict=False))
     assert not parse.cut
+    assert len(parse.heads) == len(parse.deps) == len(parse)
+    check_heads(parse.heads)
+    flat = read(parser, text, tree=False)
+    assert (flat.tokens, flat.deps) == (parse.tokens, ())
+    assert flat.heads.tolist() == list(range(len(parse)))
 
 
 @settings(max_examples=150)
@@ -70,8 +78,7 @@ def test_offsets_are_the_tokens_of_any_text(parser: Parser, text: str) -> None:
 def test_a_text_is_tokenized_as_spacy_does_it_whole(parser: Parser, text: str) -> None:
     """Its runs are tokenized one by one, and those that were met before not again."""
     blank = " ".join(plain.plain(text.replace("&", "+"))[0].split())
-    expected = [token.text for token in parser.tokenizer.rules(blank)]
-    assert [*read(parser, blank, tree=False).tokens] == expected
+    assert tokens_of(parser, blank) == [token.text for token in parser.tokenizer.rules(blank)]
 
 
 def test_chunks_of_letters_are_read_as_the_rules_read_them() -> None:
@@ -86,12 +93,11 @@ def test_chunks_of_letters_are_read_as_the_rules_read_them() -> None:
 
 def test_spacys_parser_gets_what_spacys_tokenizer_gives(parser: Parser) -> None:
     text = "Two kids can't wash their hands: they're cold. I'm not, U.S. rules!!"
-    tokens = parser.tokenizer.tokenize(text, EVERYTHING)
-    columns = [ORTH, NORM, PREFIX, SUFFIX, SHAPE, SPACY]
     trees = PipelineTrees(parser.nlp, parser.tokenizer)
-    found, expected = trees._doc(tokens), parser.tokenizer.rules(text)
-    np.testing.assert_array_equal(found.to_array(columns)[:-1], expected.to_array(columns)[:-1])
-    assert found[-1].norm_ == expected[-1].norm_  # no blank follows there
+    doc = trees._doc(parser.tokenizer.tokenize(text, EVERYTHING))
+    expected, columns = parser.tokenizer.rules(text), [ORTH, NORM, PREFIX, SUFFIX, SHAPE, SPACY]
+    np.testing.assert_array_equal(doc.to_array(columns)[:-1], expected.to_array(columns)[:-1])
+    assert doc[-1].norm_ == expected[-1].norm_  # no blank follows there
     cut = trees._doc(parser.tokenizer.tokenize(text, 3))
     assert [token.text for token in cut] == ["Two", "kids", "ca"]
     assert cut[2].norm_ == "can"
@@ -110,26 +116,11 @@ def test_the_tokenizers_own_rules_split_words(pipeline: BuiltParser) -> None:
     text = "unhappy going aqa cannot plain, no. day. whole! half!"
     expected = "un happy go ing a q a can not plain, no. da y. whole! half !"
     for _ in range(2):
-        assert read(own, text, tree=False).tokens == tuple(expected.split())
-
-
-def test_a_tokenizer_without_rules_is_asked_itself(pipeline: BuiltParser) -> None:
-    nlp = spacy.load(pipeline.folder)
+        assert tokens_of(own, text) == expected.split()
+    # A tokenizer without rules is asked itself.
     nlp.tokenizer = Tokenizer(nlp.vocab, token_match=re.compile(r"\S+").match)
     own = Parser(nlp, "en_own", pipeline.fingerprint)
-    assert read(own, "two kids, don't", tree=False).tokens == ("two", "kids,", "don't")
-
-
-@settings(max_examples=150)
-@given(texts)
-def test_heads_are_a_forest_over_the_tokens(parser: Parser, text: str) -> None:
-    parse = read(parser, text)
-    assert len(parse.heads) == len(parse.deps) == len(parse)
-    check_heads(parse.heads)
-    flat = read(parser, text, tree=False)
-    assert flat.tokens == parse.tokens
-    assert flat.heads.tolist() == list(range(len(parse)))
-    assert flat.deps == ()
+    assert tokens_of(own, "two kids, don't") == ["two", "kids,", "don't"]
 
 
 @settings(max_examples=150)
@@ -145,28 +136,23 @@ def test_a_cut_parse_is_the_beginning_of_the_whole(
     check_heads(cut.heads)
 
 
-@pytest.fixture
-def chained() -> Parser:
+@Language.component("chain")
+def chain(doc: Doc) -> Doc:
     """Each token hangs under the one before it, white space too where spaCy makes a token of it."""
+    for token in doc[1:]:
+        token.head, token.dep_ = doc[token.i - 1], "dep"
+    return doc
 
-    @Language.component("chain")
-    def chain(doc: Doc) -> Doc:
-        for token in doc[1:]:
-            token.head, token.dep_ = doc[token.i - 1], "dep"
-        return doc
 
+def test_white_space_has_no_place_in_the_tree_and_no_text_is_too_long_for_spacy() -> None:
     nlp = spacy.blank("en")
+    nlp.max_length = 14  # characters; by default 1,000,000
     nlp.add_pipe("chain")
-    return Parser(nlp, "en_chain", "0" * 64)
-
-
-def test_white_space_has_no_place_in_the_tree(chained: Parser) -> None:
+    chained = Parser(nlp, "en_chain", "0" * 64)
     for text in ("a  b \n c", " \n a b c", "a\t\tb\u3000c \n"):
         assert read(chained, text).heads.tolist() == [0, 0, 1]
-
-
-def test_a_tree_is_of_the_tokens_that_are_kept(chained: Parser) -> None:
     assert read(chained, "a b  c d e", 3).heads.tolist() == [0, 0, 1]
+    assert len(read(chained, "kids " * 5, tree=False)) == 5
 
 
 def words(count: int, seed: int = 0) -> list[str]:
@@ -178,42 +164,30 @@ def test_ten_thousand_tokens(parser: Parser) -> None:
     written = words(10_000)
     text = " ".join(written)
     parse = read(parser, text, 10_000)
-    assert parse.tokens == tuple(written)
-    assert not parse.cut
+    assert (parse.tokens, parse.cut) == (tuple(written), False)
     check_heads(parse.heads)
     for limit in (1, 256, 600, 9_999):
         shorter = read(parser, text, limit, tree=False)
-        assert shorter.tokens == tuple(written[:limit])
-        assert shorter.cut
+        assert (shorter.tokens, shorter.cut) == (tuple(written[:limit]), True)
 
 
-def test_spacys_own_limit_of_characters_is_not_met() -> None:
-    nlp = spacy.blank("en")
-    nlp.max_length = 10  # by default 1,000,000
-    parse = read(Parser(nlp, "en_blank", "0" * 64), "kids " * 5, tree=False)
-    assert len(parse) == 5
-
-
-def test_answers_keep_the_order_of_the_jobs(parser: Parser) -> None:
-    jobs = [ParseJob(f"text {i}" + " more" * (i % 5), 4, i % 3 == 0) for i in range(30)]
-    for i, (job, parse) in enumerate(zip(jobs, parser.parse(jobs), strict=True)):
-        assert parse.text == job.text
-        assert parse.tokens[1] == str(i)
-        assert bool(parse.deps) == job.tree
-    assert parser.parse([]) == []
-
-
-def test_a_text_is_parsed_the_same_alone_and_among_others(parser: Parser) -> None:
+def test_a_text_is_parsed_the_same_alone_and_among_others_in_the_order_of_the_jobs(
+    parser: Parser,
+) -> None:
     rng = random.Random(1)
-    jobs = [ParseJob(" ".join(words(rng.randint(1, 30), seed)), 256, True) for seed in range(64)]
+    jobs = [
+        ParseJob(" ".join(words(rng.randint(1, 30), seed)), 20, seed % 3 > 0) for seed in range(64)
+    ]
     for job, parse in zip(jobs, parser.parse(jobs), strict=True):
+        assert (parse.text, bool(parse.deps)) == (job.text, job.tree)
         (alone,) = parser.parse([job])
         assert alone.heads.tolist() == parse.heads.tolist()
         assert alone.deps == parse.deps
+    assert parser.parse([]) == []
 
 
 @pytest.mark.parametrize("tree", [True, False])
-def test_only_so_many_words_are_kept(
+def test_only_so_many_words_and_chunks_are_kept(
     pipeline: BuiltParser, tree: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("heedful.text.tokenize.KEPT_WORDS", 30)
@@ -226,6 +200,11 @@ def test_only_so_many_words_are_kept(
         parser.parse([ParseJob(" ".join(words(40, seed)), 256, tree) for _ in range(10)])
     assert len(nlp.vocab.strings) == strings
     assert len(list(nlp.vocab)) == len(lexemes)
+    monkeypatch.setattr("heedful.text.tokenize.KEPT_CHUNKS", 4)
+    parser = Parser.load(pipeline.folder)
+    for text in ("a b c", "d e f a", "a b c", "g h", "c d"):
+        assert tokens_of(parser, text) == text.split()
+        assert max(len(parser.tokenizer._recent), len(parser.tokenizer._older)) <= 4
 
 
 def test_a_text_that_cannot_be_read_does_not_harm_the_next(parser: Parser) -> None:
@@ -236,16 +215,6 @@ def test_a_text_that_cannot_be_read_does_not_harm_the_next(parser: Parser) -> No
     after = read(parser, "Two kids wash their hands.")
     assert after.tokens == before.tokens
     np.testing.assert_array_equal(after.heads, before.heads)
-
-
-def test_only_so_many_chunks_are_kept(
-    pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("heedful.text.tokenize.KEPT_CHUNKS", 4)
-    parser = Parser.load(pipeline.folder)
-    for text in ("a b c", "d e f a", "a b c", "g h", "c d"):
-        assert read(parser, text, tree=False).tokens == tuple(text.split())
-        assert max(len(parser.tokenizer._recent), len(parser.tokenizer._older)) <= 4
 
 
 X = "x" * MAX_CHUNK
@@ -265,4 +234,4 @@ def test_long_texts_are_read_as_far_as_tokens_fit(parser: Parser, name: str) -> 
     text, limit, tokens, cut = LONG[name]
     parse = read(parser, text, limit)
     assert (parse.tokens, parse.cut) == (tokens, cut)
-    assert tuple(spans(parse)) == tokens
+    assert spans(parse) == tokens

@@ -33,6 +33,11 @@ def test_a_word_is_split_into_its_longest_pieces() -> None:
     by_word = [PIECES.split([word])[0].tolist() for word in ("two", "ball")]
     assert ids[:2].tolist() == by_word[0] + by_word[1]
     assert UNK not in ids  # accents are stripped
+    ids, counts = PIECES.split(["[SEP]", "[CLS]", "[UNK]"])  # special pieces in a text are text
+    assert not set(ids.tolist()) & {CLS, SEP}
+    assert counts.min() == 5
+    for limit, count in ((512, MAX_PIECES), (MAX_PIECES + 2, MAX_PIECES), (MAX_PIECES + 1, 1)):
+        assert build_pieces(limit).split(["," * MAX_PIECES])[1].tolist() == [count]
 
 
 @pytest.mark.parametrize(
@@ -49,23 +54,9 @@ def test_what_cannot_be_split_is_unknown(word: str, count: int) -> None:
     assert long.known(sentence).tolist() == [True, False, True]
 
 
-def test_the_longest_word_that_is_split() -> None:
-    word = "," * MAX_PIECES
-    assert build_pieces(512).split([word])[1].tolist() == [MAX_PIECES]
-    assert build_pieces(MAX_PIECES + 2).split([word])[1].tolist() == [MAX_PIECES]
-    assert build_pieces(MAX_PIECES + 1).split([word])[1].tolist() == [1]
-
-
-def test_special_pieces_in_a_text_are_text() -> None:
-    ids, counts = PIECES.split(["[SEP]", "[CLS]", "[UNK]"])
-    assert not set(ids.tolist()) & {CLS, SEP}
-    assert counts.min() == 5
-
-
 def test_a_sentence_stands_between_cls_and_sep() -> None:
-    heads = np.array([1, 2, 2])
-    sentence = PIECES.sentence(["the", "ballgame", "wash"], heads)
-    ids, counts = PIECES.split(["the", "ballgame", "wash"])
+    tokens, heads = ["the", "ballgame", "wash"], np.array([1, 2, 2])
+    sentence, (ids, counts) = PIECES.sentence(tokens, heads), PIECES.split(tokens)
     assert sentence.ids.tolist() == [CLS, *ids, SEP]
     np.testing.assert_array_equal(sentence.heads, heads)
     np.testing.assert_array_equal(sentence.pieces, counts)
@@ -84,44 +75,28 @@ def test_as_many_words_fit_as_their_pieces_have_room(tokens: list[str]) -> None:
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
-    file = tmp_path / "tokenizer.json"
-    PIECES.save(file)
-    again = Pieces.load(file)
+    first, second = tmp_path / "tokenizer.json", tmp_path / "second.json"
+    PIECES.save(first)
+    again = Pieces.load(first)
     assert (again.limit, len(again)) == (PIECES.limit, len(PIECES))
-    tokens = [
-        "Two",
-        "kids",
-        "[SEP]",
-        "unheard",
-        *["hands"] * 60,
-    ]  # more than the limit: none is cut
+    tokens = ["Two", "kids", "[SEP]", "unheard", *["hands"] * 60]  # beyond the limit: none is cut
     for before, after in zip(PIECES.split(tokens), again.split(tokens), strict=True):
         np.testing.assert_array_equal(before, after)
-    second = tmp_path / "second.json"
     again.save(second)
-    assert second.read_bytes() == file.read_bytes()
+    assert second.read_bytes() == first.read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    for content, reason in (
         ("{", "is not a tokenizer: "),
         (Tokenizer(models.WordPiece({"[UNK]": 0})).to_str(), "does not say how many pieces"),
-    ],
-)
-def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path, content: str, message: str) -> None:
-    file = tmp_path / "tokenizer.json"
-    file.write_text(content)
-    with pytest.raises(ValueError, match=message):
-        Pieces.load(file)
-
-
-def test_a_limit_has_room_for_a_word() -> None:
+    ):
+        file.write_text(content)
+        with pytest.raises(ValueError, match=reason):
+            Pieces.load(file)
     assert build_pieces(3).fitting(["a", "a"]) == 1
     with pytest.raises(ValueError, match="2 pieces hold no word"):
         build_pieces(2)
-
-
-def test_a_tokenizer_without_a_special_piece_is_refused() -> None:
     with pytest.raises(ValueError, match=r"the tokenizer has no \[SEP\]"):
         Pieces(Tokenizer(models.WordPiece({"[UNK]": 0, "[CLS]": 1})), 8)

@@ -37,6 +37,7 @@ KINDS = (
     f"{'x' * 30} {'ab' * 120} {'!' * 200} {'-' * 80}a {'a.' * 60}",
 )
 BLANKS = (" ", " ", " ", " ", "  ", "\n", "\t", " \n\n ", "\u3000", "", "\r\n")
+Row = tuple[str, int, int, int, str]
 
 
 def hostile_texts() -> list[str]:
@@ -61,14 +62,14 @@ def words(doc: Doc) -> list[Token]:
     return [token for token in doc if token.pos_ != "SPACE"]
 
 
-def rows(doc: Doc) -> list[tuple[str, int, int, int, str]]:
+def rows(doc: Doc) -> list[Row]:
     """Each word's text, offsets, the number of its head among the words, and its relation."""
     of = words(doc)
     number = {token.i: i for i, token in enumerate(of)}
     return [(t.text, t.idx, t.idx + len(t), number[t.head.i], t.dep_) for t in of]
 
 
-def served(tokens: list[dict[str, Any]]) -> list[tuple[str, int, int, int, str]]:
+def served(tokens: list[dict[str, Any]]) -> list[Row]:
     return [(t["text"], t["start"], t["stop"], t["head"], t["dep"]) for t in tokens]
 
 
@@ -79,67 +80,53 @@ def test_the_pipeline_gives_what_the_service_answers(nlp: Language, shipped: str
     with httpx.Client(base_url=shipped, timeout=120) as client:
         for begin in range(0, len(docs), 500):
             some = docs[begin : begin + 500]
-            asked = {"inputs": [doc.text for doc in some], "truncate": True}
-            answer = client.post("/tokenize", json=asked).json()
+            body = {"inputs": [doc.text for doc in some], "truncate": True}
+            answer = client.post("/tokenize", json=body).json()
             assert [served(tokens) for tokens in answer] == list(map(rows, some))
         for doc in docs[::25]:
-            asked = {"inputs": doc.text, "model": "ms-san-sst2", "truncate": True}
-            answer = client.post("/explain", json=asked).json()
-            (sentence,) = answer["sentences"]
+            body = {"inputs": doc.text, "model": "ms-san-sst2", "truncate": True}
+            (sentence,) = client.post("/explain", json=body).json()["sentences"]
             assert served(sentence["tokens"]) == rows(doc)
-
-
-async def tokenizers_of_a_request() -> tuple[int, list[TextTokenizer]]:
-    """The status of a warm request, and the objects whose `tokenize` it has called."""
-    called: list[TextTokenizer] = []
-
-    def note(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code is TextTokenizer.tokenize.__code__:
-            called.append(frame.f_locals["self"])
-
-    with bundles(["ms-san-sst2"], BUNDLES) as models:
-        app = create_app(Settings(models=models, cache_items=0))
-        async with app.router.lifespan_context(app):
-            await state_of(app).starting
-            await post(app, "/classify", b'{"inputs": "A warm-up."}')
-            sys.setprofile(note)
-            status = await post(app, "/classify", b'{"inputs": "Gorgeous, isn\'t it?"}')
-            sys.setprofile(None)
-    return status, called
 
 
 def test_a_request_passes_the_tokenizer_of_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[Language] = []
+    called: list[TextTokenizer] = []
     load = spacy.load
 
     def remembered(*arguments: Any, **options: Any) -> Language:
         loaded.append(load(*arguments, **options))
         return loaded[-1]
 
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code is TextTokenizer.tokenize.__code__:
+            called.append(frame.f_locals["self"])
+
+    async def warm_request() -> int:
+        with bundles(["ms-san-sst2"], BUNDLES) as models:
+            app = create_app(Settings(models=models, cache_items=0))
+            async with app.router.lifespan_context(app):
+                await state_of(app).starting
+                await post(app, "/classify", b'{"inputs": "A warm-up."}')
+                sys.setprofile(note)
+                status: int = await post(app, "/classify", b'{"inputs": "Gorgeous, isn\'t it?"}')
+                sys.setprofile(None)
+        return status
+
     monkeypatch.setattr(spacy, "load", remembered)
-    status, called = asyncio.run(tokenizers_of_a_request())
+    assert asyncio.run(warm_request()) == 200
     (nlp,) = loaded
-    assert status == 200
     assert called == [nlp.tokenizer]
-    (tokenizer,) = called
-    assert type(tokenizer.rules) is Tokenizer
+    assert type(called[0].rules) is Tokenizer
 
 
 def test_what_is_no_word_keeps_its_characters(nlp: Language) -> None:
     doc = nlp(" It  isn’t <b>good</b>\u200b &amp; cheap")
-    assert [token.text for token in doc if token.pos_ == "SPACE"] == [
-        " ",
-        " ",
-        "<b>",
-        "</b>\u200b ",
-    ]
+    blanks = [token for token in doc if token.pos_ == "SPACE"]
+    assert [token.text for token in blanks] == [" ", " ", "<b>", "</b>\u200b "]
     assert [token.text for token in words(doc)] == ["It", "is", "n’t", "good", "&amp;", "cheap"]
     assert [token.norm_ for token in words(doc)][2:4] == ["not", "good"]
-    assert all(
-        token.dep_ == "dep" and token.head.pos_ != "SPACE"
-        for token in doc
-        if token not in words(doc)
-    )
+    assert all(token.dep_ == "dep" and token.head.pos_ != "SPACE" for token in blanks)
     assert [len(nlp(text)) for text in ("", "  \n", "<br>")] == [0, 1, 1]
 
 
@@ -158,7 +145,7 @@ def test_a_copy_of_the_pipeline_reads_alike(nlp: Language, tmp_path: Path) -> No
     assert [rows(doc) for doc in DocBin().from_bytes(stored).get_docs(nlp.vocab)] == expected
 
 
-def test_the_components_of_others_join_it(tmp_path: Path) -> None:
+def test_the_components_of_others_join_it() -> None:
     nlp = spacy.load(BUNDLES / "parser", exclude=["parser"])
     nlp.add_pipe("sentencizer")
     nlp.add_pipe("entity_ruler").add_patterns([{"label": "GAME", "pattern": "ballgame"}])  # type: ignore[attr-defined]
