@@ -58,11 +58,9 @@ def test_a_revision_may_be_named(pushed: Repositories, models: Path, tmp_path: P
     pushed[f"{NAME}@v1"] = dict(pushed[NAME])
     push(models / "tiny-nli", NAME)
     pushed[f"{NAME}@v2"] = dict(pushed[NAME])
-    names = {}
     for tag, wanted in (("@v1", "tiny-sst2"), ("@v2", "tiny-nli"), ("", "tiny-nli")):
         with heedful.load(f"hf://{NAME}{tag}") as model:
-            names[tag] = model.card.name
-        assert names[tag] == wanted
+            assert model.card.name == wanted
         assert pull(f"{NAME}{tag}", tmp_path / f"new{tag}").name == wanted
     with pytest.raises(HubError, match="v3"):
         pull(f"{NAME}@v3", tmp_path / "other")
@@ -99,7 +97,10 @@ def test_a_changed_file_is_refused_and_nothing_is_written(
     assert list((tmp_path / "new").iterdir()) == []
 
 
-def test_what_is_no_bundle_is_not_replaced(pushed: Repositories, tmp_path: Path) -> None:
+def test_what_would_not_fit_is_refused(pushed: Repositories, tmp_path: Path) -> None:
+    """Another version, other files, another parser."""
+    with pytest.raises(BundleError, match=r"is version [0-9a-f]{12}, not 012345678901"):
+        pull(NAME, tmp_path / "new", version="012345678901")
     notes = tmp_path / "new" / "tiny-sst2" / "notes.txt"
     notes.parent.mkdir(parents=True)
     notes.write_text("years of work")
@@ -107,16 +108,9 @@ def test_what_is_no_bundle_is_not_replaced(pushed: Repositories, tmp_path: Path)
         pull(NAME, tmp_path / "new")
     assert notes.read_text() == "years of work"
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["tiny-sst2"]
-
-
-def test_another_version_and_another_parser_are_refused(
-    pushed: Repositories, tmp_path: Path
-) -> None:
-    with pytest.raises(BundleError, match=r"is version [0-9a-f]{12}, not 012345678901"):
-        pull(NAME, tmp_path / "new", version="012345678901")
-    (tmp_path / "new" / "parser").mkdir()
-    with pytest.raises(BundleError, match=r"which .*new.parser does not hold"):
-        pull(NAME, tmp_path / "new")
+    (tmp_path / "other" / "parser").mkdir(parents=True)
+    with pytest.raises(BundleError, match=r"which .*other.parser does not hold"):
+        pull(NAME, tmp_path / "other")
 
 
 def test_the_hubs_refusals_are_one_line(
