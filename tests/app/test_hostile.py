@@ -1,6 +1,8 @@
 """Texts that nobody should send, through every route that reads a text."""
 
 import json
+import sys
+import unicodedata
 
 import httpx
 import orjson
@@ -44,6 +46,13 @@ REFUSED = {name for name in TEXTS if "surrogate" in name or "alone" in name}
 REFUSED |= {"NUL", "blank", "half a megabyte of tags", "control characters"}
 LONG = {"a megabyte of one letter", "a megabyte of one emoji", "a megabyte of commas"}
 LONG |= {"10,000 sentences"}
+CATEGORIES: dict[str, str] = {}
+"""The first three characters of each of Unicode's general categories except surrogates."""
+for character in map(chr, range(1, sys.maxunicode + 1)):
+    if (category := unicodedata.category(character)) != "Cs" and len(
+        CATEGORIES.get(category, "")
+    ) < 3:
+        CATEGORIES[category] = CATEGORIES.get(category, "") + character
 
 
 def refused(answer: httpx.Response, status: int) -> None:
@@ -72,6 +81,15 @@ async def test_a_hostile_text(client: Client, path: str, name: str) -> None:
             assert error_of(answer)["code"] == "input_too_long"
         else:
             answered(answer)
+
+
+@pytest.mark.parametrize("path", ROUTES)
+async def test_every_category_of_unicode(client: Client, path: str) -> None:
+    assert len(CATEGORIES) == 29
+    for text in CATEGORIES.values():
+        answer = await client.post(path_of(path), json=bodies(text, truncate=True)[path])
+        unseen = text.isspace() or unicodedata.category(text[0]) == "Cc"
+        refused(answer, 422) if unseen else answered(answer)
 
 
 @pytest.mark.parametrize("path", [path for path in ROUTES if path != "/explain"])  # one at a time

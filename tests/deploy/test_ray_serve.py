@@ -16,63 +16,56 @@ from tests.process import PATIENCE, ROOT, wait_for
 
 pytestmark = pytest.mark.slow
 CLIENTS = 4
+BODY = {"inputs": ["two kids wash their hands"] * 8, "model": "tiny-sst2"}
 ENVIRONMENT = {
     "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.getenv("PYTHONPATH")])),
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "deploy.ray_serve:middlewares",
     "RAY_worker_niceness": "0",
     "RAY_DEDUP_LOGS": "0",
+    "HEEDFUL_LOG_FORMAT": "json",
 }
+
+
+def client(url: str, key: str) -> httpx.Client:
+    return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=PATIENCE)
+
+
+def refused(url: str, key: str) -> bool:
+    with client(url, key) as http:
+        return http.post("/embed", json=BODY).status_code == 401
 
 
 def test_a_killed_replica_gives_no_answer_but_200_and_503(tmp_path: Path) -> None:
     """And the keys are read again, and a line says what a replica has answered."""
-    models = tmp_path / "bundles"
-    models.mkdir()
+    models, keys, log = tmp_path / "bundles", tmp_path / "keys.toml", tmp_path / "log"
     build_models(models)
-    keys, log = tmp_path / "keys.toml", tmp_path / "log"
     keys.write_text('[client]\nkey = "sesame"\n')
-    over = threading.Event()
-    answered = [0] * CLIENTS
-    body = {"inputs": ["two kids wash their hands"] * 8, "model": "tiny-sst2"}
+    over, answers = threading.Event(), [list[httpx.Response]() for _ in range(CLIENTS)]
 
-    def load(url: str, client: int) -> list[httpx.Response]:
-        answers = []
-        headers = {"Authorization": "Bearer sesame"}
-        with httpx.Client(base_url=url, headers=headers, timeout=PATIENCE) as http:
+    def load(url: str, to: list[httpx.Response]) -> None:
+        with client(url, "sesame") as http:
             while not over.is_set():
-                answers.append(http.post("/embed", json=body))
-                answered[client] += 1
-        return answers
+                to.append(http.post("/embed", json=BODY))
 
     def wait_for_answers(count: int) -> None:
-        before = list(answered)
+        least = [len(some) + count for some in answers]
         wait_for(
-            lambda: all(n >= b + count for n, b in zip(answered, before, strict=True)) or None,
-            "answers",
+            lambda: all(len(a) >= n for a, n in zip(answers, least, strict=True)) or None, "answers"
         )
 
-    def refused(url: str, key: str) -> bool:
-        headers = {"Authorization": f"Bearer {key}"}
-        answer = httpx.post(f"{url}/embed", json=body, headers=headers, timeout=PATIENCE)
-        return answer.status_code == 401
-
+    command = [sys.executable, "-m", "tests.ray_serving"]
+    env = {
+        **os.environ,
+        **ENVIRONMENT,
+        "HEEDFUL_MODELS": str(models),
+        "HEEDFUL_API_KEYS": str(keys),
+    }
+    pipe = subprocess.PIPE
     with (
         log.open("wb") as stderr,
         subprocess.Popen(
-            [sys.executable, "-m", "tests.ray_serving"],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                **ENVIRONMENT,
-                "HEEDFUL_MODELS": str(models),
-                "HEEDFUL_API_KEYS": str(keys),
-                "HEEDFUL_LOG_FORMAT": "json",
-            },
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
+            command, cwd=ROOT, env=env, stdin=pipe, stdout=pipe, stderr=stderr, text=True
         ) as serving,
         ThreadPoolExecutor(CLIENTS) as pool,
     ):
@@ -80,7 +73,7 @@ def test_a_killed_replica_gives_no_answer_but_200_and_503(tmp_path: Path) -> Non
         assert serving.stdout
         lines = (line.strip() for line in serving.stdout)
         url = next(line for line in lines if line.startswith("http://"))
-        clients = [pool.submit(load, url, number) for number in range(CLIENTS)]
+        clients = [pool.submit(load, url, to) for to in answers]
         try:
             wait_for_answers(5)
             serving.stdin.write("kill\n")
@@ -88,7 +81,8 @@ def test_a_killed_replica_gives_no_answer_but_200_and_503(tmp_path: Path) -> Non
             assert next(lines) == "killed"
             wait_for_answers(20)
             over.set()
-            answers = [client.result(PATIENCE) for client in clients]
+            for ended in clients:
+                ended.result(PATIENCE)
             keys.write_text('[client]\nkey = "changed"\n')
             # A dozen answers: of each replica.
             wait_for(lambda: all(refused(url, "sesame") for _ in range(12)) or None, "its end")
@@ -96,14 +90,13 @@ def test_a_killed_replica_gives_no_answer_but_200_and_503(tmp_path: Path) -> Non
         finally:
             over.set()
             serving.communicate(timeout=PATIENCE)
-    wrong = [one for each in answers for one in each if one.status_code not in (200, 503)]
+    wrong = [one for some in answers for one in some if one.status_code not in (200, 503)]
     assert not wrong, [(one.status_code, one.headers, one.text) for one in wrong]
-    assert all(each[-1].is_success for each in answers)
+    assert all(some[-1].is_success for some in answers)
     logged = [
         json.loads(line[line.index("{") :])
         for line in log.read_text().splitlines()
         if '"logger":"heedful.access"' in line
     ]
-    assert ("/embed", 200, 8) in [
-        (line["route"], line["status"], line.get("inputs")) for line in logged
-    ]
+    fields = [(line["route"], line["status"], line.get("inputs")) for line in logged]
+    assert ("/embed", 200, 8) in fields
