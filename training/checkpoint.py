@@ -85,7 +85,7 @@ def scores(run: Path) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = json.loads(file.read_bytes()) if file.exists() else []
     except ValueError as error:
-        raise RunDamaged(f"{file} is no JSON: {error}; remove it and evaluate again") from error
+        raise RunDamaged(f"{file} is damaged: {error}; remove it and evaluate again") from error
     return found
 
 
