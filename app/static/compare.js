@@ -109,7 +109,6 @@ function remarkOn(name, before, now) {
 export const compare = {
   task: "nli",
   fits: (card) => card.kind === "nli",
-  texts: () => [first.value, second.value],
   options(cards, known) {
     defaults = known;
     return cards.filter(compare.fits).map(({ name }) => ({ value: name, text: name }));

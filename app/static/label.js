@@ -150,7 +150,6 @@ text.addEventListener("input", single);
 export const label = {
   task: "zero-shot",
   fits: (one) => one.kind === "classification",
-  texts: () => [text.value],
   // The choices: the user's labels, if a loaded model can, and each classifier.
   options(known, defaults) {
     cards = known;

@@ -9,11 +9,11 @@ import { ask, Refused, useKey } from "./requests.js";
 import { search } from "./search.js";
 import { nameOf, onChoice, show, shown, tabs } from "./tabs.js";
 import { term } from "./terms.js";
-import { withLength } from "./toolong.js";
+import { withCut } from "./toolong.js";
 import { why } from "./why.js";
 
 // Of each tab: which `task` its default model does, which cards it `fits`, the `options` of its picker, in groups if they have
-// one, `about(card)`: a sentence before the model's score, `chosen()` after a choice, its `texts()`, and `ask({signal, question, priors, truncate, model})`.
+// one, `about(card)`: a sentence before the model's score, `chosen()` after a choice, and `ask({signal, question, priors, truncate, model})`.
 const TABS = { search, label, compare, why };
 const AGAIN = 3000; // milliseconds until a service whose models are loading is asked again
 
@@ -40,7 +40,9 @@ let again;
 async function begin() {
   const failure = await attempt(start);
   clearTimeout(again);
-  if (failure?.status === 503) again = setTimeout(() => cards.length || begin(), AGAIN);
+  if (failure?.status !== 503) return;
+  again = setTimeout(() => cards.length || begin(), AGAIN);
+  byId("error").append(" This page asks again.");
 }
 
 async function start(signal) {
@@ -81,7 +83,7 @@ function put(tab, asked = {}) {
     try {
       await TABS[tab].ask({ signal, question, priors, truncate, model: byId(`model-${tab}`).value });
     } catch (failure) {
-      throw await withLength(failure, TABS[tab].texts?.() ?? [], () => put(tab, { question, priors, truncate: true }), signal);
+      throw withCut(failure, () => put(tab, { question, priors, truncate: true }));
     }
   }, tab);
 }

@@ -24,7 +24,6 @@ function examples() {
 export const why = {
   task: "explain",
   fits: (one) => "explain.onnx" in one.files,
-  texts: () => (second.disabled ? [text.value] : [text.value, second.value]),
   options(known) {
     cards = known;
     const uses = { classification: "Which label fits a text?", nli: "Does one sentence follow from another?", relatedness: "How related are two sentences?", embedding: "What is a text about?" };

@@ -256,6 +256,7 @@ def test_a_page_opened_before_the_models_are_loaded(browser: Browser, locked: Pr
         page.locator("#api-key").fill("k1")
         page.locator("#api-key").press("Enter")
         expect(page.locator("#error")).to_contain_text("The service is starting")
+        expect(page.locator("#error")).to_contain_text("asks again")
         expect(page.locator("#query")).to_be_focused()
         page.get_by_role("button", name="Search", exact=True).click()
         expect(page.locator("#error")).to_contain_text("starting")
