@@ -24,6 +24,15 @@ def tree(word: str, label: int) -> str:
     return f"({label} (2 (2 a) (2 movie)) ({label} (2 is) ({label} {word})))"
 
 
+def changed(config: RunConfig, **sections: Any) -> RunConfig:
+    """`config` with other values; of a section those that are named."""
+    fields = config.model_dump()
+    for name, value in sections.items():
+        inner = isinstance(value, dict) and isinstance(fields.get(name), dict)
+        fields[name] = fields[name] | value if inner else value
+    return RunConfig.model_validate(fields)
+
+
 def train(config: RunConfig, paths: Paths, *, resume: bool = False, **more: Any) -> dict[str, Any]:
     """A run that says nothing."""
     quiet = Console(file=io.StringIO())
@@ -34,9 +43,9 @@ def train(config: RunConfig, paths: Paths, *, resume: bool = False, **more: Any)
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     (folder / "trees").mkdir()
-    lines = [tree(w, 4) for w in GOOD] + [tree(w, 0) for w in BAD] + [tree("long", 2)]
+    trees = [tree(w, 4) for w in GOOD] + [tree(w, 0) for w in BAD] + [tree("long", 2)]
     for split in ("train", "dev", "test"):
-        (folder / "trees" / f"{split}.txt").write_text("\n".join(lines) + "\n")
+        (folder / "trees" / f"{split}.txt").write_text("\n".join(trees) + "\n")
     (folder / "imdb").mkdir()
     with gzip.open(folder / "imdb/train.jsonl.gz", "wt") as file:
         file.write(json.dumps({"text": "the plot is thin thin", "label": "negative"}) + "\n")

@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from heedful.training.assess import (
-    HeldOut,
-    answered,
-    most_precise,
-    risk_coverage,
-    splits,
-    suspects,
-    temperature,
-    threshold,
-)
+from heedful.training import assess
+from heedful.training.assess import HeldOut, answered, most_precise, risk_coverage, suspects
 
 
 def flags(classes: list[int], count: int = 2) -> np.ndarray:
@@ -26,15 +18,15 @@ def flags(classes: list[int], count: int = 2) -> np.ndarray:
 def test_every_row_once_and_a_tenth_of_very_many(rows: int, parts: int, held: int) -> None:
     classes = [i % 2 for i in range(rows)]
     texts = [f"text {i // 4} {i % 2}" for i in range(rows)]  # each occurs twice
-    found = splits(flags(classes), texts, seed=1, most=500)
+    found = assess.splits(flags(classes), texts, seed=1, most=500)
     assert len(found) == parts
     assert sum(len(part.held) for part in found) == held
     for part in found:
         assert not {texts[i] for i in part.train} & {texts[i] for i in part.held}
         assert sorted([*part.train, *part.held]) == list(range(rows))
-    assert [one.held.tolist() for one in splits(flags(classes), texts, seed=1, most=500)] == [
-        one.held.tolist() for one in found
-    ]
+    assert [
+        one.held.tolist() for one in assess.splits(flags(classes), texts, seed=1, most=500)
+    ] == [one.held.tolist() for one in found]
 
 
 @pytest.mark.parametrize(
@@ -44,11 +36,20 @@ def test_many_rows_of_few_texts_a_label_are_held_out_once(
     rows: int, labels: int, texts: int, parts: int
 ) -> None:
     classes = [i % texts % labels for i in range(rows)]
-    found = splits(flags(classes, labels), [i % texts for i in range(rows)], seed=1, most=500)
+    found = assess.splits(
+        flags(classes, labels), [i % texts for i in range(rows)], seed=1, most=500
+    )
     assert len(found) == parts
     assert sorted(np.concatenate([part.held for part in found]).tolist()) == list(range(rows))
     for part in found:
         assert {classes[i] for i in part.train} == set(classes)
+
+
+def held_out(
+    logits: np.ndarray, targets: np.ndarray | list[list[bool]], **options: bool
+) -> HeldOut:
+    count = len(logits)
+    return HeldOut(np.arange(count), logits, np.asarray(targets), np.zeros(count, int), **options)
 
 
 def made(margins: Sequence[float], right: list[bool]) -> HeldOut:
@@ -84,20 +85,12 @@ def test_the_surest_of_the_wrong_answers_are_suspected_first(multi_label: bool) 
     assert suspects(held) == [(100 + i, 1) for i in order]
 
 
-def test_a_label_of_probability_one_half_is_answered_as_the_bundle_answers() -> None:
-    logits = np.array([[0.0, -1e-9], [1.0, 0.0]])
-    held = HeldOut(np.arange(2), logits, flags([0, 1]), np.zeros(2, int), multi_label=True)
-    assert held.answers.tolist() == [[True, False], [True, True]]
-
-
 def test_a_class_that_no_row_has_and_none_is_answered_has_no_f1() -> None:
     """A test file may hold some of the labels only: the others counted as F1 of 0."""
     targets = flags([0, 0, 1, 1], 4)
-    right = HeldOut(np.arange(4), np.where(targets, 3.0, 0.0), targets, np.zeros(4, int))
-    assert right.macro == 1.0
-    classes = targets.argmax(axis=1)
-    wrong = HeldOut(np.arange(4), np.eye(4)[[0, 0, 1, 2]], targets, np.zeros(4, int))
-    assert wrong.macro == pytest.approx(f1_score(classes, [0, 0, 1, 2], average="macro"))
+    assert held_out(np.where(targets, 3.0, 0.0), targets).macro == 1.0
+    expected = f1_score(targets.argmax(axis=1), [0, 0, 1, 2], average="macro")
+    assert held_out(np.eye(4)[[0, 0, 1, 2]], targets).macro == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
@@ -105,7 +98,7 @@ def test_balanced_classes_count_the_same(multi_label: bool) -> None:
     rng = np.random.default_rng(0)
     targets = flags([0] * 40 + [1] * 8 + [2] * 2, 3)
     logits = rng.normal(size=(50, 3)) + targets
-    held = HeldOut(np.arange(50), logits, targets, np.zeros(50, int), multi_label, balanced=True)
+    held = held_out(logits, targets, multi_label=multi_label, balanced=True)
     assert held.metric == "balanced accuracy"
     if multi_label:
         sides = [(t, logits[:, c][targets[:, c] == t]) for c in range(3) for t in (True, False)]
@@ -129,19 +122,19 @@ def test_the_threshold_reaches_the_precision() -> None:
     held = made(margins.tolist(), [i != 20 for i in range(40)])
     first, all_of_them = 20 / (20 + 0.8416**2), 0.9436
     assert most_precise(held) == pytest.approx(first, abs=1e-4)
-    assert threshold(held, first - 1e-3) == pytest.approx(1 / (1 + np.exp(-margins[19])))
-    assert threshold(held, all_of_them - 1e-3) == pytest.approx(1 / (1 + np.exp(-margins[39])))
-    assert threshold(held, first + 1e-3) is None
+    assert assess.threshold(held, first - 1e-3) == pytest.approx(1 / (1 + np.exp(-margins[19])))
+    assert assess.threshold(held, all_of_them - 1e-3) == pytest.approx(
+        1 / (1 + np.exp(-margins[39]))
+    )
+    assert assess.threshold(held, first + 1e-3) is None
     assert answered(held, 1 / (1 + np.exp(-margins[24]))) == (25, 24)
     assert answered(held, 1.0) == (0, 0)
-
-
-def test_rows_of_equal_probability_are_answered_together() -> None:
+    # Rows of equal probability are answered together.
     tied = [True] * 20 + [False] * 5
-    assert threshold(made([3] * 25, tied), 0.9) is None
+    assert assess.threshold(made([3] * 25, tied), 0.9) is None
     held = made([4] * 10 + [3] * 25, [True] * 10 + tied)
-    assert threshold(held, 0.9) == pytest.approx(1 / (1 + np.exp(-4)))
-    assert threshold(held, 0.75) == pytest.approx(1 / (1 + np.exp(-3)))
+    assert assess.threshold(held, 0.9) == pytest.approx(1 / (1 + np.exp(-4)))
+    assert assess.threshold(held, 0.75) == pytest.approx(1 / (1 + np.exp(-3)))
 
 
 def test_the_temperature_undoes_a_factor() -> None:
@@ -149,25 +142,21 @@ def test_the_temperature_undoes_a_factor() -> None:
     logits = rng.normal(size=(4000, 3)) * 2
     chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     classes = (chances.cumsum(axis=1) > rng.random((4000, 1))).argmax(axis=1)
-    held = HeldOut(
-        np.arange(4000), logits * 3, flags(classes.tolist(), 3), np.zeros(4000, np.int64)
-    )
-    assert temperature(held) == pytest.approx(3, rel=0.1)
+    held = held_out(logits * 3, flags(classes.tolist(), 3))
+    assert assess.temperature(held) == pytest.approx(3, rel=0.1)
     assert held.divided(3).loss < held.loss
 
 
 def test_several_labels() -> None:
+    """A label of probability one half is answered, as the bundle does; the surest answer is sure of each label."""
     logits = np.array([[3.0, -2.0, -1.0], [1.0, 2.0, -4.0]])
     targets = np.array([[True, False, False], [False, True, False]])
-    held = HeldOut(np.arange(2), logits, targets, np.zeros(2, np.int64), multi_label=True)
+    held = held_out(logits, targets, multi_label=True)
     assert held.score == pytest.approx(0.8)  # two of three answers right, no label missed
     assert held.right.tolist() == [True, False]
     assert suspects(held) == [(1, 0)]
-
-
-def test_of_several_labels_the_surest_answer_is_sure_of_each() -> None:
-    """It was the one with the highest probability of any label: an answer of no label came last."""
-    logits = np.array([[-4.0, -4.0], [9.0, 0.1]])
-    targets = np.array([[False, False], [True, False]])
-    held = HeldOut(np.arange(2), logits, targets, np.zeros(2, np.int64), multi_label=True)
-    assert risk_coverage(held) == [(1.0, 0.5), (0.9, 0.5), (0.8, 0.5), (0.5, 1.0)]
+    half = held_out(np.array([[0.0, -1e-9], [1.0, 0.0]]), flags([0, 1]), multi_label=True)
+    assert half.answers.tolist() == [[True, False], [True, True]]
+    empty = [[False, False], [True, False]]
+    none_first = held_out(np.array([[-4.0, -4.0], [9.0, 0.1]]), empty, multi_label=True)
+    assert risk_coverage(none_first) == [(1.0, 0.5), (0.9, 0.5), (0.8, 0.5), (0.5, 1.0)]

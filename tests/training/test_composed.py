@@ -17,51 +17,46 @@ from heedful.text.vocab import Vocab
 from heedful.training import composed
 from heedful.training.config import Paths, RunConfig
 from heedful.training.restore import restore
-from tests.training.conftest import train
+from tests.training.conftest import changed, train
 
 ROWS = 4096
-LISTED = ("wonderful", "terrible", "adventure", "character", "beautiful", "screenplay", "tedious")
+MISSPELT = {
+    **{"wonderful": "wonderfull", "terrible": "terible", "adventure": "adventrue"},
+    **{"character": "charakter", "beautiful": "beutiful", "screenplay": "screnplay"},
+    "tedious": "tedios",
+}
+
+
+def features(*words: str) -> torch.Tensor:
+    return torch.from_numpy(composition.matrix(words, ROWS))
 
 
 def test_a_run_learns_with_composed_words_and_is_restored(config: RunConfig, paths: Paths) -> None:
-    words = config.words.model_copy(update={"subword_rows": ROWS, "subword_dropout": 0.3})
-    changed = config.model_copy(update={"words": words, "epochs": 12, "patience": 12})
-    record = train(changed, paths)
+    words = {"subword_rows": ROWS, "subword_dropout": 0.3}
+    record = train(changed(config, words=words, epochs=12, patience=12), paths)
     assert record["dev"]["value"] == 1.0
-    run = restore(paths.run)
+    run, cut = restore(paths.run), read(paths.run, words=3)
     assert isinstance(run.lexicon, Vocab)
+    assert isinstance(cut.vocab, Vocab)
     assert run.lexicon.composed == ROWS
     assert isinstance(run.model.sentence.embedding, ComposedWords)
-    cut = read(paths.run, words=3)
-    assert isinstance(cut.vocab, Vocab)
     assert cut.vocab.words == run.lexicon.words[:5]
-    features = torch.from_numpy(composition.matrix([run.lexicon.words[5]], ROWS))
-    vectors = cut.model.embedding(torch.tensor([[2, -1]]), features)
-    whole = run.model.sentence.embedding(torch.tensor([[2, -1]]), features)
-    assert torch.equal(vectors, whole)
+    sixth, ids = features(run.lexicon.words[5]), torch.tensor([[2, -1]])
+    assert torch.equal(cut.model.embedding(ids, sixth), run.model.sentence.embedding(ids, sixth))
     with pytest.raises(IndexError):
-        cut.model.embedding(torch.tensor([[5]]), features)
+        cut.model.embedding(torch.tensor([[5]]), sixth)
 
 
 def test_a_misspelling_is_nearest_to_its_word() -> None:
     torch.manual_seed(0)
-    vocab = Vocab(LISTED, ROWS)
+    vocab = Vocab(MISSPELT, ROWS)
     table = nn.Embedding(len(vocab), 30, padding_idx=0, sparse=True)
     words = ComposedWords(table, rows=ROWS, signature=SIGNATURE)
     composed.start(words, vocab, seed=1)
-    misspelt = [
-        "wonderfull",
-        "terible",
-        "adventrue",
-        "charakter",
-        "beutiful",
-        "screnplay",
-        "tedios",
-    ]
     with torch.no_grad():
-        found = words.compose(torch.from_numpy(composition.matrix(misspelt, ROWS)))
+        found = words.compose(features(*MISSPELT.values()))
         cosines = functional.normalize(found) @ functional.normalize(table.weight[2:]).T
-    assert cosines.argmax(1).tolist() == list(range(len(LISTED)))
+    assert cosines.argmax(1).tolist() == list(range(len(MISSPELT)))
 
 
 @given(st.text("abcdefgh", min_size=1, max_size=12), st.integers(0, 1000))

@@ -1,8 +1,12 @@
+"""Configurations of runs: what is read and refused; the commit that a record names."""
+
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from heedful.training import config, tasks
+from heedful.training import config, source_commit, tasks
 from heedful.training.errors import ConfigError
 
 FILES = sorted(Path("configs").rglob("*.toml"))
@@ -15,22 +19,11 @@ def write(folder: Path, text: str) -> Path:
     return file
 
 
-def test_defaults(tmp_path: Path) -> None:
-    read = config.read(write(tmp_path, GOOD))
-    assert read.encoder_keywords() == {"dim": 300, "max_tokens": 256}
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            GOOD + "[optimiser]\nrat = 1\n",
-            r"run\.toml: optimiser\.rat: .*: leave it out, or correct its name",
-        ),
-        (
-            GOOD + "[words]\nsubword_rows = 1025\n",
-            r"run\.toml: words\.subword_rows: give 0, or at least 1026",
-        ),
+        (GOOD + "[optimiser]\nrat = 1\n", r"run\.toml: optimiser\.rat: .*: leave it out, or corr"),
+        (GOOD + "[words]\nsubword_rows = 1025\n", r"words\.subword_rows: give 0, or at least 1026"),
         (GOOD + "[words]\nsubword_rows = 3_000_000_000\n", r"run\.toml: words\.subword_rows: "),
         (GOOD + "[teacher]\nrun = []\n", r"run\.toml: teacher\.run"),
         (GOOD + "[teacher]\nrun = 3\n", r"run\.toml: teacher\.run: "),
@@ -61,6 +54,13 @@ def test_a_wrong_file_is_named_with_its_field(tmp_path: Path, text: str, message
         config.read(write(tmp_path, text))
 
 
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no configuration"):
+        config.read(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match=r"cannot read the configuration .*: Is a directory"):
+        config.read(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("encoder", "task", "head", "expected"),
     [
@@ -80,14 +80,8 @@ def test_a_head_that_is_left_out_is_the_papers(
     text = GOOD.replace("sst2", task).replace("ms-san", encoder) + head
     run = config.read(write(tmp_path, text))
     assert (run.head.hidden, run.head.dropout) == expected
+    assert run.encoder_keywords() == {"dim": 300, "max_tokens": 256}
     assert config.validate(run.model_dump(mode="json"), Path("run.json")) == run
-
-
-def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no configuration"):
-        config.read(tmp_path / "none.toml")
-    with pytest.raises(ConfigError, match=r"cannot read the configuration .*: Is a directory"):
-        config.read(tmp_path)
 
 
 @pytest.mark.parametrize("file", FILES, ids=str)
@@ -95,3 +89,35 @@ def test_every_published_configuration_can_be_read_and_names_tasks(file: Path) -
     run = config.read(file)
     labels = {tasks.get(name).labels for name in (run.task, *run.extra_dev_tasks)}
     assert len(labels) == 1
+
+
+def committed(folder: Path, name: str) -> Path:
+    """A file of a new commit in `folder`."""
+    file = folder / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("before")
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *arguments], check=True)
+    return file
+
+
+def test_a_run_outside_a_repository_has_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "none"))
+    assert source_commit.source_commit() == ""
+
+
+def test_a_changed_source_is_dirty_and_a_changed_record_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, record = (
+        committed(tmp_path, name) for name in ("training/source_commit.py", "results/run.json")
+    )
+    monkeypatch.setattr(source_commit, "__file__", str(source))
+    record.write_text("after")
+    commit = source_commit.source_commit()
+    assert re.fullmatch(r"[0-9a-f]{12}", commit)
+    source.write_text("after")
+    assert source_commit.source_commit() == f"{commit}-dirty"

@@ -1,3 +1,5 @@
+"""Texts that are parsed once, their vocabulary, splits and batches."""
+
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,23 +8,29 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from heedful.text.batch import collate
+from heedful.text.kinds import NLI_LABELS
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.vocab import Vocab
+from heedful.training import fit
 from heedful.training.data import Examples, subsample, vocabulary
+from heedful.training.errors import DataError
+from heedful.training.labelled_texts import Row, same
 from heedful.training.parses import CHUNK, Parsed, parse
-from heedful.training.tasks.base import Example, Source
+from heedful.training.prepare import neighbourhoods
+from heedful.training.tasks.base import Example, Source, Task
 from tests.builders import BuiltParser
 from tests.training.sentences import sentence
+from tools.tasks.folds import FOLDS, ten_folds
+from tools.tasks.labelled import held_out
+from tools.tasks.splits import stratified_split
 
-TEXTS = [
-    "Two kids wash their hands.",
-    "A dog",
-    "\u00e9\u00e8  na\u00efve\n",
-    "Two kids wash their hands.",
-    "  ",
-]
+HANDS = "Two kids wash their hands."
+TEXTS = [HANDS, "A dog", "\u00e9\u00e8  na\u00efve\n", HANDS, "  "]
+FILE, NONE = Path("my.csv"), Path()
 
 
 def parsed(pipeline: BuiltParser, cache: Path, texts: Sequence[str] = TEXTS) -> Parsed:
@@ -75,12 +83,13 @@ def test_vocabulary() -> None:
 
     counts = Counter({"movie": 1, "zzz": 2, "yyy": 1})
     background = Counter({"plot": 3, "rare": 2, "zzz": 9, "www": 9})
-    assert vocabulary(counts, background, has_vector, min_count=2, background_min_count=3).words[
-        2:
-    ] == ("zzz", "movie", "plot")
-    assert vocabulary(counts, background, has_vector, min_count=1, background_min_count=None).words[
-        2:
-    ] == ("zzz", "movie", "yyy")
+    for least, most, expected in (
+        (2, 3, ("zzz", "movie", "plot")),
+        (1, None, ("zzz", "movie", "yyy")),
+    ):
+        limits = {"min_count": least, "background_min_count": most}
+        found = vocabulary(counts, background, has_vector, **limits)  # type: ignore[arg-type]
+        assert found.words[2:] == expected
 
 
 def test_examples_are_drawn_alike_each_time_and_their_sources_say_so() -> None:
@@ -151,10 +160,8 @@ def test_a_batch_holds_one_length_or_mixed_lengths(pipeline: BuiltParser, cache:
 def test_a_last_row_alone_joins_the_batch_before_it(
     pipeline: BuiltParser, cache: Path, count: int, size: int
 ) -> None:
-    examples = Examples.of(
-        [Example((TEXTS[i % 3],), i) for i in range(count)],
-        parsed(pipeline, cache).rows(Vocab(["a"])),
-    )
+    rows = parsed(pipeline, cache).rows(Vocab(["a"]))
+    examples = Examples.of([Example((TEXTS[i % 3],), i) for i in range(count)], rows)
     groups = [targets for _, targets in examples.batches(size, np.random.default_rng(0))]
     assert sorted(np.concatenate(groups)) == list(range(count))
     assert len(groups) == examples.steps(size)
@@ -163,3 +170,103 @@ def test_a_last_row_alone_joins_the_batch_before_it(
     assert sizes.count(size + 1) <= 1
     if size > 1 and count > 1:
         assert min(sizes) > 1
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_groups_of_near_vectors_are_a_partition(equal: bool) -> None:
+    rng = np.random.default_rng(0)
+    rows = np.repeat(np.arange(8), 40)
+    vectors = rng.normal(size=(8, 16))[rows] * 5 + rng.normal(size=(320, 16))
+    vectors = 0 * vectors if equal else vectors.astype(np.float16)
+    groups = neighbourhoods(vectors, 50, np.random.default_rng(1))
+    assert sorted(np.concatenate(groups).tolist()) == list(range(320))
+    assert all(0 < len(group) <= 50 for group in groups)
+    purity = np.mean([np.bincount(rows[group]).max() / len(group) for group in groups])
+    assert equal or purity > 0.6, "chance is an eighth"
+
+
+examples = st.lists(st.integers(0, 2), min_size=1, max_size=80).map(
+    lambda labels: [Example((f"text {i}",), label) for i, label in enumerate(labels)]
+)
+
+
+@given(examples, st.lists(st.floats(0, 0.3), min_size=1, max_size=3), st.integers(0, 9))
+def test_a_split_keeps_every_example_once_and_every_label_in_its_share(
+    rows: list[Example], shares: list[float], seed: int
+) -> None:
+    parts = stratified_split(rows, shares, seed=seed)
+    assert parts == stratified_split(rows, shares, seed=seed)
+    assert Counter(one for part in parts for one in part) == Counter(rows)
+    assert all(part == sorted(part, key=rows.index) for part in parts)
+    whole = Counter(one.label for one in rows)
+    for part, share in zip(parts, shares, strict=False):
+        for label, count in Counter(one.label for one in part).items():
+            assert abs(count - share * whole[label]) <= 1
+
+
+def test_a_group_stays_together_and_another_seed_is_another_split() -> None:
+    rows = [Example((f"{i % 20}",), i % 2) for i in range(100)]
+    parts = stratified_split(rows, (0.3, 0.3), groups=[one.texts for one in rows])
+    seen = [{one.texts for one in part} for part in parts]
+    assert sum(map(len, seen)) == len(set().union(*seen))
+    assert [len(part) for part in parts] == [30, 30, 40]
+    assert stratified_split(rows, (0.5,), seed=3) != stratified_split(rows, (0.5,), seed=4)
+
+
+def test_held_out_is_dev_and_ten_folds_are_tested_on_once_each() -> None:
+    rows = [Example((str(i),), i % 2) for i in range(103)]
+    train, dev = held_out(lambda data: rows, 0.1)
+    assert len(dev(NONE)) == 10
+    assert sorted(train(NONE) + dev(NONE), key=rows.index) == rows
+    whole, *folds = ten_folds("toy", ("a", "b"), "none", "whole", lambda data: rows, background=())
+    assert [task.name for task in folds] == [f"toy:{fold}" for fold in range(FOLDS)]
+    assert Counter(one for task in folds for one in task.test.read(NONE)) == Counter(rows)
+    for task in folds:
+        parts = splits(task)
+        assert Counter(one for part in parts for one in part) == Counter(rows)
+        assert [len(part) for part in parts][1:] == [pytest.approx(10, abs=1)] * 2
+        assert task.test.name == "toy"  # the card names the dataset
+    assert whole.test.read(NONE) == folds[0].test.read(NONE)
+
+
+def splits(task: Task) -> list[list[Example]]:
+    return [source.read(NONE) for source in (*task.train, task.dev, task.test)]
+
+
+def labelled(count: int) -> list[Row]:
+    """`count` rows, labels in turn; each text occurs twice, with one label and other white space."""
+    texts = [f"text{' ' * (1 + i // 2 % 2)}{i // 4} {i % 2}" for i in range(count)]
+    return [Row(i + 2, (text,), "ba"[i % 2]) for i, text in enumerate(texts)]
+
+
+def test_equal_texts_of_a_users_file_stay_on_one_side() -> None:
+    held = {i for i in range(400) if i % 40 < 4}
+    task = fit.make_task(labelled(400), FILE, words=(), seed=1, held=held)
+    assert (task.kind, task.labels, task.name) == ("classification", ("a", "b"), "my")
+    parts = splits(task)
+    assert [len(part) for part in parts] == [324, 36, 40]
+    texts = [{same(one.texts) for one in part} for part in parts]
+    assert sum(map(len, texts)) == 200 == len(set().union(*texts))
+    assert parts == splits(fit.make_task(labelled(400), FILE, words=(), seed=1, held=held))
+    all_rows = splits(fit.make_task(labelled(400), FILE, words=(), seed=1))
+    assert [len(part) for part in all_rows] == [400, 40, 0]
+    with pytest.raises(DataError, match=r"my\.csv: 4 rows of 2 labels are too few"):
+        fit.make_task(labelled(4), FILE, words=(), seed=1)
+
+
+def test_pairs_of_one_first_text_stay_on_one_side() -> None:
+    """As SNLI's: three hypotheses to a premise, one of each label."""
+    texts = [(f"premise {i // 3}", f"hypothesis {i}") for i in range(300)]
+    pairs = [Row(i, pair, NLI_LABELS[i % 3]) for i, pair in enumerate(texts)]
+    task = fit.make_task(pairs, FILE, words=(), seed=1, held=set(range(30)))
+    sides = [{one.texts[0] for one in part} for part in splits(task)]
+    assert list(map(len, sides)) == [81, 9, 10]
+    assert len(set().union(*sides)) == 100
+
+
+def test_common_words_are_background_texts() -> None:
+    words = [f"w{i}" for i in range(250)]
+    task = fit.make_task(labelled(40), FILE, words=words, seed=1)
+    texts = [one.texts[0] for source in task.background for one in source.read(NONE)]
+    assert " ".join(texts).split() == words
+    assert len(texts) == 3

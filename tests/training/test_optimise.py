@@ -1,6 +1,7 @@
 """Learning-rate schedules and the moving average of the weights."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,14 +15,14 @@ from heedful.training.objectives import make_objective
 from heedful.training.optimise import Optimisation, make_optimisers, make_schedule, moving_average
 from heedful.training.prepare import Prepared, prepare
 from heedful.training.tasks import get
+from tests.training.conftest import changed
 
 
 def prepared(config: RunConfig, paths: Paths) -> tuple[TrainingModel, Prepared]:
     """A model of `config` before its first step, and its data."""
     task = get(config.task)
-    objective = make_objective(
-        task.kind, config, classes=len(task.labels), pipeline=paths.parser, cache=paths.cache
-    )
+    where: dict[str, Any] = {"pipeline": paths.parser, "cache": paths.cache}
+    objective = make_objective(task.kind, config, classes=len(task.labels), **where)
     examples = [one for source in task.train for one in source.read(paths.data)]
     dev = {task.name: task.dev.read(paths.data)}
     inputs = prepare(config, task, objective, examples, dev, paths)
@@ -54,10 +55,8 @@ def test_the_l2_penalty_is_that_of_the_loss(config: RunConfig, paths: Paths, nam
 
 def test_a_step_is_no_longer_than_the_clipped_gradient(config: RunConfig, paths: Paths) -> None:
     model, inputs = prepared(config, paths)
-    optimiser = OptimiserConfig.model_validate(
-        {"name": "sgd", "rate": 1.0, "momentum": 0.0, "clip": 0.01}
-    )
-    optimisation = Optimisation.of(model, config.model_copy(update={"optimiser": optimiser}), 1)
+    sgd = {"name": "sgd", "rate": 1.0, "momentum": 0.0, "clip": 0.01}
+    optimisation = Optimisation.of(model, changed(config, optimiser=sgd), 1)
     layers = [p for group in optimisation.optimisers[0].param_groups for p in group["params"]]
     before = [p.detach().clone() for p in layers]
     sides, targets = next(inputs.train.batches(8, np.random.default_rng(0)))
@@ -71,9 +70,7 @@ def test_a_head_with_batch_norm_learns_from_mixed_lengths(config: RunConfig, pat
     dsa = {"name": "dsa", "config": {"layers": 1, "size": 6, "dropout": 0.0, "word_dropout": 0.0}}
     plain, _ = prepared(config, paths)
     assert not plain.mixed
-    model, inputs = prepared(
-        RunConfig.model_validate({**config.model_dump(), "encoder": dsa}), paths
-    )
+    model, inputs = prepared(changed(config, encoder=dsa), paths)
     assert model.mixed
     ((side, *_), _), *_ = replace(inputs.train, mixed=True).batches(24, np.random.default_rng(1))
     assert len(set(side.lengths.tolist())) > 1
@@ -84,8 +81,7 @@ def test_a_head_with_batch_norm_learns_from_mixed_lengths(config: RunConfig, pat
 def test_averaged_weights_have_their_own_statistics(config: RunConfig, paths: Paths) -> None:
     """What batch norm subtracts from the data is the data's mean under the averaged weights, without dropout."""
     dsa = {"name": "dsa", "config": {"layers": 1, "size": 6, "dropout": 0.5}}
-    fields = {**config.model_dump(), "encoder": dsa}
-    config = RunConfig.model_validate(fields | {"optimiser": {"batch": 24, "ema_decay": 0.9}})
+    config = changed(config, encoder=dsa, optimiser={"batch": 24, "ema_decay": 0.9})
     model, inputs = prepared(config, paths)
     optimisation = Optimisation.of(model, config, 1)
     assert optimisation.average
@@ -105,32 +101,20 @@ def test_averaged_weights_have_their_own_statistics(config: RunConfig, paths: Pa
 
 def test_the_average_soon_forgets_its_start() -> None:
     """A decay of .999 alone would still be at 1 - .999 ** 20 = 2 % of the way after 20 updates."""
-    model = nn.Linear(1, 1, bias=False)
-    nn.init.zeros_(model.weight)
-    average = moving_average(model, 0.999)
-    average.update_parameters(model)
-    nn.init.ones_(model.weight)
-    for _ in range(20):
+    for decay, start, end, near in ((0.999, 0.0, 1.0, 0.1), (0.5, 1.0, 0.0, 1e-4)):
+        model = nn.Linear(1, 1, bias=False)
+        nn.init.constant_(model.weight, start)
+        average = moving_average(model, decay)
         average.update_parameters(model)
-    assert next(average.parameters()).item() > 0.9
-    average = moving_average(model, 0.5)  # which is below what the first updates may have
-    average.update_parameters(model)
-    nn.init.zeros_(model.weight)
-    for _ in range(20):
-        average.update_parameters(model)
-    assert 0 <= next(average.parameters()).item() < 1e-4
-
-
-class Ticks(torch.optim.SGD):
-    """An optimiser of one weight."""
-
-    def __init__(self) -> None:
-        super().__init__([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+        nn.init.constant_(model.weight, end)
+        for _ in range(20):
+            average.update_parameters(model)
+        assert 0 <= abs(next(average.parameters()).item() - end) < near
 
 
 @pytest.mark.parametrize("schedule", ["cosine", "linear", "halve"])
 def test_rates_rise_and_then_follow_their_schedule(schedule: str) -> None:
-    optimiser = Ticks()
+    optimiser = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
     rates = make_schedule(optimiser, schedule, 0.2, 20)
     found = []
     for _ in range(20):
@@ -138,10 +122,6 @@ def test_rates_rise_and_then_follow_their_schedule(schedule: str) -> None:
         optimiser.step()
         rates.step()
     np.testing.assert_allclose(found[:4], [0.25, 0.5, 0.75, 1.0])
-    if schedule == "cosine":
-        expected = [(1 + np.cos(np.pi * (step - 4) / 16)) / 2 for step in range(4, 20)]
-    elif schedule == "linear":
-        expected = [1 - (step - 4) / 16 for step in range(4, 20)]
-    else:
-        expected = [1.0] * 16
-    np.testing.assert_allclose(found[4:], expected)
+    after = np.arange(16) / 16
+    expected = {"cosine": (1 + np.cos(np.pi * after)) / 2, "linear": 1 - after, "halve": after**0}
+    np.testing.assert_allclose(found[4:], expected[schedule])

@@ -1,4 +1,4 @@
-"""The losses of pairs, against loops; how pairs are divided and what is scored."""
+"""The losses of pairs and of labelled texts, against loops; how pairs are divided and what is scored."""
 
 import math
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from heedful.training import contrastive, teachers
 from heedful.training.errors import DataError
 from heedful.training.paired import SCALE, in_batch_loss, ordered_loss
 from heedful.training.tasks.base import UNLABELLED, Example
@@ -48,9 +49,46 @@ def test_a_higher_score_asks_for_a_higher_cosine() -> None:
     assert float(ordered_loss(cosines, torch.ones(4))) == 0
 
 
-def test_few_pairs_are_refused() -> None:
-    with pytest.raises(DataError, match="1 different pairs are too few: give 50 at least"):
-        distinct([Example(("a", "b"), 1.0)] * 60)
+def test_the_contrastive_loss_is_the_cross_entropy_over_the_other_texts() -> None:
+    vectors = drawn(5, 3)
+    sets = [{0}, {0}, {1}, {0, 1}, {2}]
+    classes = torch.tensor([[float(c in one) for c in range(3)] for one in sets])
+    losses = []
+    for i, first in enumerate(sets):
+        others = [j for j in range(5) if j != i]
+        shares = [len(first & sets[j]) / len(first | sets[j]) for j in others]
+        if sum(shares):
+            powers = [math.exp(float(vectors[i] @ vectors[j]) / 0.1) for j in others]
+            logs = [math.log(power / sum(powers)) for power in powers]
+            losses.append(-sum(s * log for s, log in zip(shares, logs, strict=True)) / sum(shares))
+    assert len(losses) == 4
+    found = contrastive.contrastive_loss(vectors, classes)
+    np.testing.assert_allclose(float(found), np.mean(losses), rtol=1e-5)
+    assert contrastive.contrastive_loss(vectors[[0, 2]], classes[[0, 2]]) == 0  # no class in common
+
+
+def test_a_text_is_never_its_own_partner() -> None:
+    targets = np.eye(2, dtype=bool)[[0, 0, 1, 1]]
+    for batch in contrastive._batches(targets, np.random.default_rng(0)):
+        half = len(batch) // 2
+        for row, partner in zip(batch[:half], batch[half:], strict=True):
+            assert {row, partner} in ({0, 1}, {2, 3})
+
+
+def test_a_fine_tuned_encoder_tells_classes_apart() -> None:
+    """Every second word, which no vector knows before."""
+    words = ["orange", "peach", "plum", "lime"]
+    texts = [f"{word} is a {kind}" for kind in ("fruit", "colour") for word in words]
+    classes = np.eye(2, dtype=bool)[[0, 1] * 4]
+
+    def gap(model: teachers.Teacher) -> float:
+        vectors = model.unit_vectors(texts)
+        same = classes @ classes.T & ~np.eye(len(texts), dtype=bool)
+        cosines = vectors @ vectors.T
+        return float(cosines[same].mean() - cosines[~(classes @ classes.T)].mean())
+
+    tuned = contrastive.fine_tune(teachers.MINILM, texts, classes, seed=1)
+    assert gap(teachers.load(teachers.MINILM)) < 0.2 < 0.6 < gap(tuned)
 
 
 def test_pairs_of_one_first_text_are_held_out_together() -> None:
@@ -63,6 +101,8 @@ def test_pairs_of_one_first_text_are_held_out_together() -> None:
     assert {one.label for one in dev} == {0.0, 1.0}
     assert {one.texts for one in dev if one.label} == {one.texts for one in held}
     assert not {one.texts for one in dev if not one.label} & {one.texts for one in pairs}
+    with pytest.raises(DataError, match="1 different pairs are too few: give 50 at least"):
+        distinct([Example(("a", "b"), 1.0)] * 60)
 
 
 def test_what_is_held_out_is_found_among_all() -> None:

@@ -24,7 +24,7 @@ from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import make_objective
 from heedful.training.restore_bundle import TOLERANCE, restore_bundle
 from heedful.training.start import begin_with
-from tests.training.conftest import train
+from tests.training.conftest import changed, train
 
 BUNDLES = Path("bundles")
 SHIPPED = sorted(card.parent.name for card in BUNDLES.glob(f"*/{CARD}"))
@@ -34,19 +34,13 @@ UNLISTED = ("zyxomic", "Flurbs")
 def configuration(card: Any, start: Path, **words: Any) -> RunConfig:
     """A run of the card's encoder that begins with `start`."""
     keywords = {**card.encoder.config}
-    dim = keywords.pop("dim")
+    words = {"dim": keywords.pop("dim"), "subword_rows": card.composed, **words}
     keywords.pop("max_tokens", None)
-    fields: dict[str, Any] = {
-        "task": card.task,
-        "encoder": {"name": card.encoder.name, "config": keywords},
-        "words": {"dim": dim, "subword_rows": card.composed, **words},
-        "init_from": start,
-        "licence": "none",
-    }
+    fields: dict[str, Any] = {"task": card.task, "init_from": start, "licence": "none"}
+    encoder = {"name": card.encoder.name, "config": keywords}
     if card.kind != "embedding":
-        head = restore_bundle(start).config.head
-        fields["head"] = head.model_dump()
-    return RunConfig.model_validate(fields)
+        fields["head"] = restore_bundle(start).config.head.model_dump()
+    return RunConfig.model_validate({**fields, "encoder": encoder, "words": words})
 
 
 def begun(bundle: Bundle, config: RunConfig, lexicon: Vocab, folder: Path) -> TrainingModel:
@@ -87,14 +81,12 @@ def test_a_run_begins_with_the_vectors_of_a_bundle_and_trains_on(name: str, tmp_
         session.run(None, dict(encoder_feeds(card, side)))[0]
         for side in sides(vocab, texts, card.kind)
     ]
-    for one, expected in zip(found, stored, strict=True):
-        np.testing.assert_allclose(one, expected, atol=TOLERANCE * max(1, np.abs(expected).max()))
+    compared = list(zip(found, stored, strict=True))
     if HEAD in bundle.files:
         fed = dict(zip(head_inputs(card), stored, strict=True))
-        (expected,) = open_session(bundle.files[HEAD]).run(None, fed)
-        np.testing.assert_allclose(
-            logits, expected, atol=TOLERANCE * max(1, np.abs(expected).max())
-        )
+        compared += [(logits, open_session(bundle.files[HEAD]).run(None, fed)[0])]
+    for one, expected in compared:
+        np.testing.assert_allclose(one, expected, atol=TOLERANCE * max(1, np.abs(expected).max()))
 
     optimiser = torch.optim.SGD(model.parameters(), lr=1e-2)
     before = {name: one.detach().clone() for name, one in model.named_parameters()}
@@ -110,10 +102,8 @@ def test_a_run_begins_with_the_vectors_of_a_bundle_and_trains_on(name: str, tmp_
     optimiser.step()
     assert loss() < first
     moved = {name for name, one in model.named_parameters() if not torch.equal(one, before[name])}
-    assert {name.split(".")[1] for name in moved if name.startswith("sentence.")} >= {
-        "embedding",
-        "encoder",
-    }
+    parts = {name.split(".")[1] for name in moved if name.startswith("sentence.")}
+    assert parts >= {"embedding", "encoder"}
 
 
 def test_a_run_with_a_closed_list_or_other_classes_takes_what_it_can(tmp_path: Path) -> None:
@@ -123,10 +113,8 @@ def test_a_run_with_a_closed_list_or_other_classes_takes_what_it_can(tmp_path: P
     closed = configuration(bundle.card, BUNDLES / "ms-san-sst2", subword_rows=0)
     model = begun(bundle, closed, Vocab(vocab.words[len(SPECIAL) :]), tmp_path)
     restored = restore_bundle(BUNDLES / "ms-san-sst2").model.trained_state_dict()
-    assert torch.equal(
-        model.sentence.embedding.get_parameter("weight"),
-        restored["sentence.embedding.table.weight"],
-    )
+    table = model.sentence.embedding.get_parameter("weight")
+    assert torch.equal(table, restored["sentence.embedding.table.weight"])
     other = closed.model_copy(update={"task": "sst5"})
     five = make_model(other, "classification", 5, torch.zeros(len(vocab), 300))
     begin_with(other, five, tasks.get("sst5"), tmp_path / "vocab.txt")
@@ -137,21 +125,15 @@ def test_a_run_with_a_closed_list_or_other_classes_takes_what_it_can(tmp_path: P
 def test_a_bundle_lends_its_words_and_teaches_the_run_that_goes_on_from_it(paths: Paths) -> None:
     folder = BUNDLES / "ms-san-sst2"
     examples = tasks.get("sst2").dev.read(paths.data)
-    texts = [one.texts[0].split() for one in examples]
     restored = restore_bundle(folder)
-    lexicon = restored.lexicon
-    assert isinstance(lexicon, Vocab)
+    assert isinstance(restored.lexicon, Vocab)
+    texts = [sides(restored.lexicon, [one.texts[0].split()], "embedding") for one in examples]
     with torch.no_grad():
-        expected = [
-            restored.model(sides(lexicon, [text], "classification")).softmax(-1)[0]
-            for text in texts
-        ]
-    config = configuration(read(folder).card, folder).model_copy(
-        update={"epochs": 1, "teacher": TeacherConfig(run=folder, weight=1.0)}
-    )
-    goal = make_objective(
-        "classification", config, classes=2, pipeline=paths.parser, cache=paths.cache
-    )
+        expected = [restored.model(text).softmax(-1)[0] for text in texts]
+    teacher = TeacherConfig(run=folder, weight=1.0)
+    config = changed(configuration(read(folder).card, folder), epochs=1, teacher=teacher)
+    where: dict[str, Any] = {"pipeline": paths.parser, "cache": paths.cache}
+    goal = make_objective("classification", config, classes=2, **where)
     np.testing.assert_allclose(goal.targets(examples), np.stack(expected), atol=0.05)
     train(config, paths)
     assert (paths.run / "vocab.txt").read_bytes() == (folder / "vocab.txt").read_bytes()
@@ -172,9 +154,7 @@ def test_a_bundle_of_another_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunDamaged, match="has the shape"):
         restore_bundle(folder)
     config = configuration(read(BUNDLES / "lama-r8").card, BUNDLES / "lama-r8")
-    wrong = config.model_copy(
-        update={"encoder": config.encoder.model_copy(update={"config": {"hidden": 20}})}
-    )
+    wrong = changed(config, encoder={"config": {"hidden": 20}})
     vocab = Vocab(["good"], config.words.subword_rows)
     vocab.save(tmp_path / "vocab.txt")
     small = make_model(wrong, "classification", 8, torch.zeros(len(vocab), 100))

@@ -50,14 +50,20 @@ NEWS_BY_COMMAS = (
     "ID,TITLE,URL,PUBLISHER,CATEGORY,STORY,HOSTNAME,TIMESTAMP\n"
     '1,"Fed says ""no""",u,p,b,s,h,1\n2,Flu spreads,u,p,m,s,h,1\n'
 )
+TREC = {
+    "train_5500.label": "DESC:manner How did serfdom develop ?\nHUM:ind Who was Camus\u00e9 ?\n",
+    "TREC_10.label": "NUM:dist How far is it ?\n",
+}
+R8 = {
+    "r8-train-all-terms.txt": "earn\tnet rises\nmoney-fx\tdollar falls\n",
+    "r8-test-all-terms.txt": "ship\ttanker sinks\n",
+}
+REVIEWS = lines({"stars": 5.0, "text": "Lovely"}, {"stars": 1.0, "text": "No"})
+TOLD_NEWS = {"business": {'Fed says "no"'}, "health": {"Flu spreads"}}
+SIDES, VIEWS = ("negative", "positive"), ("objective", "subjective")
 LAYOUTS: list[tuple[str, dict[str, str], str, dict[str, set[str]]]] = [
     (
-        "trec",
-        {
-            "train_5500.label": "DESC:manner How did serfdom develop ?\nHUM:ind Who was Camus\u00e9 ?\n",
-            "TREC_10.label": "NUM:dist How far is it ?\n",
-        },
-        "latin-1",
+        *("trec", TREC, "latin-1"),
         {
             "description": {"How did serfdom develop ?"},
             "person": {"Who was Camus\u00e9 ?"},
@@ -67,25 +73,14 @@ LAYOUTS: list[tuple[str, dict[str, str], str, dict[str, set[str]]]] = [
     *(
         (task, {first: NEGATIVE, second: POSITIVE}, encoding, dict(zip(labels, TOLD, strict=True)))
         for task, first, second, encoding, labels in (
-            ("cr", "CR/custrev.neg", "CR/custrev.pos", "utf-8", ("negative", "positive")),
-            ("mpqa", "MPQA/mpqa.neg", "MPQA/mpqa.pos", "utf-8", ("negative", "positive")),
-            (
-                *("subj", "SUBJ/subj.objective", "SUBJ/subj.subjective", "cp1252"),
-                ("objective", "subjective"),
-            ),
-            (
-                *("subj", "plot.tok.gt9.5000", "quote.tok.gt9.5000", "cp1252"),
-                ("objective", "subjective"),
-            ),
+            ("cr", "CR/custrev.neg", "CR/custrev.pos", "utf-8", SIDES),
+            ("mpqa", "MPQA/mpqa.neg", "MPQA/mpqa.pos", "utf-8", SIDES),
+            ("subj", "SUBJ/subj.objective", "SUBJ/subj.subjective", "cp1252", VIEWS),
+            ("subj", "plot.tok.gt9.5000", "quote.tok.gt9.5000", "cp1252", VIEWS),
         )
     ),
     (
-        "r8",
-        {
-            "r8-train-all-terms.txt": "earn\tnet rises\nmoney-fx\tdollar falls\n",
-            "r8-test-all-terms.txt": "ship\ttanker sinks\n",
-        },
-        "utf-8",
+        *("r8", R8, "utf-8"),
         {
             "earnings": {"net rises"},
             "foreign exchange": {"dollar falls"},
@@ -93,31 +88,18 @@ LAYOUTS: list[tuple[str, dict[str, str], str, dict[str, set[str]]]] = [
         },
     ),
     (
-        "imdb",
-        IMDB,
-        "utf-8",
+        *("imdb", IMDB, "utf-8"),
         {
             "negative": {"Bad.  Not train.", "Bad.  Not test."},
             "positive": {"Good train.", "Good test."},
         },
     ),
     (
-        "yelp",
-        {
-            "yelp_academic_dataset_review.json": lines(
-                {"stars": 5.0, "text": "Lovely"}, {"stars": 1.0, "text": "No"}
-            )
-        },
-        "utf-8",
+        *("yelp", {"yelp_academic_dataset_review.json": REVIEWS}, "utf-8"),
         {"1": {"No"}, "3": set(), "5": {"Lovely"}},
     ),
-    *(
-        ("news", files, "utf-8", {"business": {'Fed says "no"'}, "health": {"Flu spreads"}})
-        for files in (
-            {"newsCorpora.csv": NEWS_BY_TABS},
-            {"uci-news-aggregator.csv": NEWS_BY_COMMAS},
-        )
-    ),
+    ("news", {"newsCorpora.csv": NEWS_BY_TABS}, "utf-8", TOLD_NEWS),
+    ("news", {"uci-news-aggregator.csv": NEWS_BY_COMMAS}, "utf-8", TOLD_NEWS),
 ]
 
 
@@ -132,12 +114,6 @@ def test_an_official_layout(
     write(tmp_path, files, encoding)
     found = texts(task, tmp_path)
     assert {label: found[label] for label in expected} == expected
-
-
-def test_half_of_a_dataset_is_missing(tmp_path: Path) -> None:
-    write(tmp_path, {"CR/custrev.neg": NEGATIVE})
-    with pytest.raises(DataMissing, match="SentEval"):
-        texts("cr", tmp_path)
 
 
 SICK = (
@@ -164,23 +140,22 @@ def test_sick_as_the_table_and_as_lines(tmp_path: Path, files: dict[str, str]) -
 STSB = "main-captions\tMSRvid\t2012test\t0001\t{}\tA man.\tA dog.\textra\n"
 
 
-def test_stsb_as_the_table_and_its_scores_from_1_to_5(tmp_path: Path) -> None:
+def test_pairs_without_undecided_ones_and_with_scores_from_1_to_5(
+    tmp_path: Path, data: Path
+) -> None:
     write(tmp_path, {"stsbenchmark/sts-test.csv": STSB.format("0.000") + STSB.format("5.0")})
     pair = ("A man.", "A dog.")
     assert stsb.TEST.read(tmp_path) == [Example(pair, 0.0), Example(pair, 5.0)]
     assert tasks.get("stsb").test.read(tmp_path) == [Example(pair, 1.0), Example(pair, 5.0)]
-
-
-def test_mnli_without_its_undecided_pairs(tmp_path: Path) -> None:
+    undecided = {"sentence1": "A dog.", "sentence2": "x", "gold_label": "-"}
     for split in ("train", "dev_matched", "dev_mismatched"):
-        rows = [
-            {"sentence1": "A dog.", "sentence2": text, "gold_label": label}
-            for text, label in ((split, "neutral"), ("x", "-"))
-        ]
-        write(tmp_path, {f"multinli_1.0/multinli_1.0_{split}.jsonl": lines(*rows)})
+        row = {"sentence1": "A dog.", "sentence2": split, "gold_label": "neutral"}
+        write(tmp_path, {f"multinli_1.0/multinli_1.0_{split}.jsonl": lines(row, undecided)})
     mnli = tasks.get("mnli")
     assert mnli.train[0].read(tmp_path) == [Example(("A dog.", "train"), 1)]
     assert mnli.test.read(tmp_path) == [Example(("A dog.", "dev_mismatched"), 1)]
+    snli = [Example(("Two kids wash.", "Kids wash."), 0), Example(("A dog.", "A man."), 2)]
+    assert tasks.get("snli").test.read(data) == snli
 
 
 def test_sst2_leaves_the_neutral_ones_out(data: Path) -> None:
@@ -193,55 +168,35 @@ def test_sst2_leaves_the_neutral_ones_out(data: Path) -> None:
     assert len(tasks.get("sst5").dev.read(data)) == 9
 
 
-def test_official_snli_without_its_undecided_pairs(data: Path) -> None:
-    pairs = tasks.get("snli").test.read(data)
-    assert pairs == [
-        Example(("Two kids wash.", "Kids wash."), 0),
-        Example(("A dog.", "A man."), 2),
-    ]
-
-
 PAIR = {"premise": "a", "hypothesis": "b"}
 WHOLE = gzip.compress(b'{"text": "What is it ?", "label": "DESC"}\n' * 99, mtime=0)
 LABEL_OF_ALL = "is none of entailment, neutral, contradiction"
+TREC_LINES, R8_TRAIN = "trec/train.jsonl", "r8-train-all-terms.txt"
+UNDECIDED = lines(PAIR | {"label": "-"}, PAIR | {"label": "Neutral"})
 REFUSED: list[tuple[str, str, str | bytes, str]] = [
     ("cr", "cr/all.jsonl", '{"text": "a"}', r"all\.jsonl:1: no 'label'; docs/data\.md"),
     ("cr", "cr/all.jsonl", '{"text": 1, "label": "negative"}', r":1: 'text' is no text"),
     ("cr", "cr/all.jsonl", "[1]", r"all\.jsonl:1: not a JSON object"),
-    ("cr", "cr/all.jsonl", '{"text": "a", "label": "negative"}\n{"text"\n', r"all\.jsonl:2: not a"),
     ("snli", "snli/dev.jsonl", '{"label": "neutral"}', r"dev\.jsonl:1: no 'premise'"),
-    (
-        *("snli", "snli/dev.jsonl", lines(PAIR | {"label": "-"}, PAIR | {"label": "Neutral"})),
-        rf"dev\.jsonl:2: label 'Neutral' {LABEL_OF_ALL}",
-    ),
-    (
-        *("sick-entailment", "sick/dev.jsonl", SICK_LINES.replace("neutral", "unknown")),
-        r"dev\.jsonl:1: label 'unknown' is none of entailment",
-    ),
+    ("snli", "snli/dev.jsonl", UNDECIDED, rf"dev\.jsonl:2: label 'Neutral' {LABEL_OF_ALL}"),
     (
         *("sick-relatedness", "SICK_trial.txt", SICK.replace("relatedness_score", "score")),
         r"SICK_trial\.txt:2: no 'relatedness_score'",
     ),
     ("stsb", "stsbenchmark/sts-dev.csv", "A man.\tA dog.\n", r"sts-dev\.csv:1: 2 cells, not 7"),
     ("yelp", "yelp_10k/all.jsonl", '{"text": "a", "label": "five"}', r":1: .*'five'"),
-    ("trec", "trec/train.jsonl", "[" * 100_000, r"train\.jsonl:1: not a JSON object"),
-    (
-        *("trec", "trec/train.jsonl", f'{{"text": "a", "label": {"1" * 5000}}}'),
-        r"train\.jsonl:1: not a JSON object",
-    ),
-    (
-        *("trec", "trec/train.jsonl", '{"text": "\\ud800", "label": "NUM"}'),
-        r"train\.jsonl:1: 'text' is no text: surrogates not allowed",
-    ),
+    ("trec", TREC_LINES, "[" * 100_000, r"train\.jsonl:1: not a JSON object"),
+    ("trec", TREC_LINES, f'{{"text": "a", "label": {"1" * 5000}}}', r":1: not a JSON object"),
+    ("trec", TREC_LINES, '{"text": "\\ud800", "label": "NUM"}', ":1: 'text' is no text: surrogat"),
     *(
-        ("trec", "trec/train.jsonl.gz", content, r"trec/train\.jsonl\.gz: not a whole gzip file")
+        ("trec", f"{TREC_LINES}.gz", content, r"trec/train\.jsonl\.gz: not a whole gzip file")
         for content in (WHOLE[:-20], WHOLE[:30] + b"x" * 9 + WHOLE[30:], b"<html>")
     ),
     ("news", "uci-news-aggregator.csv", "ID,TITLE\n1,a", r"tor\.csv:2: no 'CATEGORY'"),
     ("news", "newsCorpora.csv", NEWS_BY_TABS + "3\tonly\n", r"newsCorpora\.csv:3: 2 cells"),
     ("sst5", "trees/dev.txt", "(2 a)\n\n(2 (2 a) (2 b)", r"dev\.txt:3: a bracket is never"),
-    ("r8", "r8-train-all-terms.txt", "ship\ta\nsugar\tb\n", r":2: label 'sugar' is none of acq"),
-    ("r8", "r8-train-all-terms.txt", b"ship\t\xe9\n", r"terms\.txt: not utf-8"),
+    ("r8", R8_TRAIN, "ship\ta\nsugar\tb\n", r":2: label 'sugar' is none of acq"),
+    ("r8", R8_TRAIN, b"ship\t\xe9\n", r"terms\.txt: not utf-8"),
     ("imdb", "aclImdb/train/neg/0_1.txt", b"caf\xe9", r"0_1\.txt: not utf-8"),
 ]
 
@@ -257,6 +212,7 @@ def test_what_cannot_be_used_is_named_with_its_line(
 
 
 def test_every_missing_dataset_is_named_with_its_address_and_the_page(tmp_path: Path) -> None:
+    write(tmp_path, {"CR/custrev.neg": NEGATIVE})  # half of one
     for task in {task.test.name: task for task in tasks.TASKS.values()}.values():
         with pytest.raises(DataMissing, match=r"docs/data\.md") as missing:
             task.test.read(tmp_path)
@@ -339,11 +295,6 @@ def test_brackets_and_slashes_of_a_tree() -> None:
             list(nodes(broken))
 
 
-def test_an_unknown_task_names_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"sst2.*--tasks names a module with more"):
-        tasks.get("sst3")
-
-
 def test_a_module_of_the_working_folder_adds_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,5 +306,7 @@ def test_a_module_of_the_working_folder_adds_tasks(
     monkeypatch.setattr(tasks, "TASKS", dict(tasks.TASKS))
     tasks.add("mine")
     assert tasks.get("mine").answers == "sst2"
+    with pytest.raises(ConfigError, match=r"sst2.*--tasks names a module with more"):
+        tasks.get("sst3")
     with pytest.raises(ConfigError, match="--tasks json: no module with a list TASKS"):
         tasks.add("json")

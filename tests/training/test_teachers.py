@@ -1,4 +1,4 @@
-"""Sentence encoders as their folders say: vectors equal the transformer's own states of one text, pooled by hand."""
+"""Sentence encoders as their folders say, and their vectors: read once for each text, kept, and mixed."""
 
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,18 @@ from numpy.testing import assert_allclose
 from transformers import BertModel
 
 from heedful.text.arrays import Floats
-from heedful.training import teachers
+from heedful.training import teacher_vectors, teachers
 from heedful.training.errors import ConfigError, DataMissing
-from tests.builders import build_pieces
+from heedful.training.teachers import unit
+from tests.builders import build_pieces, random_texts
 from tests.transformer import LIMIT, tiny_encoder
 
 DIM = 16
 TEXTS = ["two kids wash their hands", "", "kids " * 400, "good", *["the dog is bad"] * 40]
+DISTINCT = list(dict.fromkeys(random_texts(20)))
 CLS = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
 PROMPTS = {"prompts": {"query": "the man "}, "default_prompt_name": "query"}
+UNPROMPTED = {"1_Pooling/config": {"include_prompt": False}}
 
 
 def by_hand(folder: Path, text: str, longest: int, pooling: str) -> Floats:
@@ -58,15 +61,9 @@ def test_vectors_are_the_pooled_states_of_each_text_alone(
         assert_allclose(exact, expected, atol=1e-5)
         # In bfloat16.
         assert np.linalg.norm(vector - expected) < 0.03 * np.linalg.norm(expected)
-    unit = loaded.unit_vectors(TEXTS)
-    assert_allclose(unit, found / np.linalg.norm(found, axis=1, keepdims=True), rtol=1e-6)
+    normed = loaded.unit_vectors(TEXTS)
+    assert_allclose(normed, found / np.linalg.norm(found, axis=1, keepdims=True), rtol=1e-6)
     assert loaded.vectors([]).shape == (0, DIM)
-
-
-def test_a_folder_that_says_so_is_read_in_lower_case(tmp_path: Path) -> None:
-    lower = {"sentence_bert_config": {"max_seq_length": 12, "do_lower_case": True}}
-    folder = tiny_encoder(tmp_path / "encoder", DIM, **lower)
-    assert teachers.load(str(folder)).read("Two KIDS") == "two kids"
 
 
 @pytest.mark.parametrize(
@@ -75,13 +72,7 @@ def test_a_folder_that_says_so_is_read_in_lower_case(tmp_path: Path) -> None:
         ({"1_Pooling/config": {"pooling_mode_max_tokens": True}}, "pools by max: mean or cls"),
         ({"1_Pooling/config": CLS | {"pooling_mode_mean_tokens": True}}, "pools by cls, mean"),
         ({"modules": [{"path": "2", "type": "models.Dense"}]}, "modules.json has Dense"),
-        (
-            {
-                "config_sentence_transformers": PROMPTS,
-                "1_Pooling/config": {"include_prompt": False},
-            },
-            "leaves its prompt out",
-        ),
+        ({"config_sentence_transformers": PROMPTS, **UNPROMPTED}, "leaves its prompt out"),
     ],
 )
 def test_what_is_not_read_is_refused(tmp_path: Path, files: dict[str, Any], said: str) -> None:
@@ -101,27 +92,78 @@ def test_what_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         teachers.load("owner/name")
 
 
-def test_vectors_are_known_by_the_files_of_the_encoder(tmp_path: Path) -> None:
-    first = tiny_encoder(tmp_path / "first", DIM)
-    same = tiny_encoder(tmp_path / "same", DIM)
-    other = tiny_encoder(tmp_path / "other", DIM, **{"1_Pooling/config": CLS})
-    known = [teachers.identity(str(one)) for one in (first, same, other)]
+def test_the_files_of_an_encoder_are_its_identity_and_say_how_it_reads(tmp_path: Path) -> None:
+    lower = {"sentence_bert_config": {"max_seq_length": 12, "do_lower_case": True}}
+    kinds: dict[str, dict[str, Any]] = {"first": {}, "same": {}, "other": lower}
+    folders = [str(tiny_encoder(tmp_path / name, DIM, **kinds[name])) for name in kinds]
+    known = [teachers.identity(one) for one in folders]
     assert known[0] == known[1] != known[2]
+    assert teachers.load(folders[2]).read("Two KIDS") == "two kids"
 
 
-@pytest.fixture(scope="module")
-def minilm() -> teachers.Teacher:
-    return teachers.load(teachers.MINILM)
-
-
-def test_minilm_reads_as_its_files_say(minilm: teachers.Teacher) -> None:
+def test_minilm_reads_as_its_files_say_and_half_of_the_precision_moves_no_vector_far() -> None:
+    minilm = teachers.load(teachers.MINILM)
     assert minilm.settings == teachers.Settings(256, "mean", normalize=True)
     assert minilm.size == teachers.MINILM_SIZE
-
-
-def test_half_of_the_precision_moves_no_vector_far(minilm: teachers.Teacher) -> None:
     texts = ["Two kids wash their hands.", "ÄÖÜ ßxq zzyzx qwrtz", "the government of the country"]
-    whole, half = (
-        one.unit_vectors(texts) for one in (minilm, teachers.load(teachers.MINILM, half=True))
-    )
-    assert np.linalg.norm(whole - half, axis=1).max() < 0.03
+    half = teachers.load(teachers.MINILM, half=True).unit_vectors(texts)
+    assert np.linalg.norm(minilm.unit_vectors(texts) - half, axis=1).max() < 0.03
+
+
+def random_units(rows: int, size: int, seed: int = 1) -> Floats:
+    return unit(np.random.default_rng(seed).standard_normal((rows, size)).astype(np.float32))
+
+
+def test_a_rotation_of_the_axes_is_turned_back_and_keeps_cosines() -> None:
+    axes = random_units(200, 6)
+    turn, _ = np.linalg.qr(np.random.default_rng(2).standard_normal((6, 6)))
+    wider = np.hstack([axes @ turn.astype(np.float32), np.zeros((200, 4), np.float32)])
+    assert_allclose(teacher_vectors.rotated(wider, axes), axes, atol=1e-5)
+    low = random_units(100, 5) @ random_units(5, 12, 3)  # of rank 5, in 12 dimensions
+    turned = teacher_vectors.rotated(low, random_units(100, 5, 4))
+    assert_allclose(turned @ turned.T, low @ low.T, atol=1e-5)
+
+
+def test_two_teachers_are_halfway_between_both(tmp_path: Path) -> None:
+    count = len(DISTINCT)
+    first = random_units(count, 8)
+    near = first + 0.02 * random_units(count, 8, 5)
+    second = unit(np.hstack([near, random_units(count, 4, 6)]))
+    files = [str(tmp_path / "first.npy"), str(tmp_path / "second.npy")]
+    for file, vectors in zip(files, (3 * first, second), strict=True):
+        np.save(file, vectors)
+        teacher_vectors.keep(file, DISTINCT, np.load(file), tmp_path)
+    both = teacher_vectors.targets(files, DISTINCT, tmp_path, "cpu").astype(np.float32)
+    assert_allclose(both, unit(first + teacher_vectors.rotated(second, first)), atol=2e-3)
+    alone = teacher_vectors.targets(files[:1], DISTINCT, tmp_path, "cpu")
+    assert_allclose(alone, first, atol=1e-3)
+    with pytest.raises(DataMissing, match=r"first\.npy has no vector of the text 'other'"):
+        teacher_vectors.stored_vectors(files[0], ["other"], tmp_path, "cpu")
+
+
+def test_a_stopped_run_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(teacher_vectors, "PART", 4)
+    name, cache = str(tiny_encoder(tmp_path / "encoder", DIM)), tmp_path / "cache"
+    left: list[int] = []
+
+    def stop(count: int) -> None:
+        left.append(count)
+        if len(left) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        teacher_vectors.stored_vectors(name, DISTINCT, cache, "cpu", stop)
+    left.clear()
+    twice = [*DISTINCT, *DISTINCT[:3]]
+    found = teacher_vectors.stored_vectors(name, twice, cache, "cpu", left.append)
+    assert left[0] == len(DISTINCT) - 8, "two parts of four texts were stored"
+    assert left[-1] == 0
+    expected = teachers.load(name, half=True).unit_vectors(DISTINCT)
+    assert_allclose(found[: len(DISTINCT)], expected, atol=0.02)
+    np.testing.assert_array_equal(found[len(DISTINCT) :], found[:3])
+    left.clear()
+    again = teacher_vectors.stored_vectors(name, twice, cache, "cpu", left.append)
+    np.testing.assert_array_equal(again, found)
+    assert left == [0]

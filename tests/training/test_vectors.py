@@ -1,4 +1,9 @@
+"""Word vectors: of files, of bundles, of emoji's names, of a run's own texts; and the table that they begin."""
+
 import gzip
+import importlib.util
+import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +14,21 @@ from onnx import helper, numpy_helper
 from torch import nn
 
 from heedful.export.weight_storage import Int4Table, Int8Table
+from heedful.models.lama import LAMA
+from heedful.models.registry import build
 from heedful.text.vocab import Vocab
-from heedful.training import vectors
-from heedful.training.checkpoint import VOCAB
+from heedful.training import checkpoint, vectors, word2vec
+from heedful.training.config import Paths, RunConfig
+from heedful.training.emoji_vectors import NamedEmoji, new_emoji
 from heedful.training.errors import ConfigError, DataError, DataMissing
+from heedful.training.parses import Parsed
+from heedful.training.prepare import start_context
+from tests.training.conftest import changed, train
+
+with_gensim = pytest.mark.skipif(
+    importlib.util.find_spec("gensim") is None, reason="gensim has no wheel for this Python"
+)
+FRUIT, TOOLS = ("apple", "pear", "plum"), ("Hammer", "saw", "file")
 
 
 def test_wordbridge_by_word_and_by_surface_form(data: Path) -> None:
@@ -44,16 +60,17 @@ def test_damaged_files_of_wordbridge_are_named(data: Path, tmp_path: Path) -> No
             vectors.source("wordbridge", tmp_path)
 
 
+NAMES = b"the 1 2\n. . . 3 4\nat name@domain.com 5 6\n"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words", "vectors_of"),
     [
         ("glove.txt", b"the 1 2\nThe 3 4\ncat 5 6\n", ["the", "cat"], [[1, 2], [5, 6]]),
         ("wiki.vec", b"2 3\nthe 1 2 3 \ncat 5 6 7 \n", ["the", "cat"], [[1, 2, 3], [5, 6, 7]]),
         (
-            "glove.txt.gz",
-            gzip.compress(b"the 1 2\n. . . 3 4\nat name@domain.com 5 6\n", mtime=0),
-            ["the", ". . .", "at name@domain.com"],
-            [[1, 2], [3, 4], [5, 6]],
+            *("glove.txt.gz", gzip.compress(NAMES, mtime=0)),
+            *(["the", ". . .", "at name@domain.com"], [[1, 2], [3, 4], [5, 6]]),
         ),
     ],
 )
@@ -68,13 +85,6 @@ def test_text_files_of_vectors(
     np.testing.assert_array_equal(table.look_up(words), vectors_of)
     head, size = vectors.head_of_vocabulary(str(file), 2)
     assert (head[0], len(head), size) == ("the", 2, len(vectors_of[0]))
-
-
-def test_an_unknown_source_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataMissing, match="wordbridge"):
-        vectors.source("nowhere.txt", tmp_path)
-    with pytest.raises(DataMissing, match=r"no word vectors .*none"):
-        vectors.head_of_vocabulary(str(tmp_path / "none"), 2)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +108,13 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, content: str, said:
         vectors.head_of_vocabulary(str(file), 2)
 
 
+def test_an_unknown_source_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataMissing, match="wordbridge"):
+        vectors.source("nowhere.txt", tmp_path)
+    with pytest.raises(DataMissing, match=r"no word vectors .*none"):
+        vectors.head_of_vocabulary(str(tmp_path / "none"), 2)
+
+
 def test_a_bundles_own_vectors() -> None:
     bundle = "bundles/ms-san-sst2"
     words, size = vectors.head_of_vocabulary(bundle, 100)
@@ -118,32 +135,28 @@ def test_a_bundles_vectors_are_those_that_it_computes_with(
         numpy_helper.from_array(value.numpy(), f"embedding.{name}")
         for name, value in stored.named_buffers()
     ]
-    graph = helper.make_graph([], "encoder", [], [], tensors)
-    onnx.save(helper.make_model(graph), tmp_path / vectors.GRAPH)
-    Vocab(["good", "bad", "ugly"]).save(tmp_path / VOCAB)
+
+    def refused(said: str) -> None:
+        with pytest.raises(DataError, match=said):
+            vectors.source(str(tmp_path), Path())
+
+    graph = tmp_path / vectors.GRAPH
+    onnx.save(helper.make_model(helper.make_graph([], "encoder", [], [], tensors)), graph)
+    Vocab(["good", "bad", "ugly"]).save(tmp_path / checkpoint.VOCAB)
     found = vectors.source(str(tmp_path), Path()).look_up(["good", "bad", "ugly"])
     np.testing.assert_allclose(found, stored(torch.tensor([[2, 3, 4]]))[0].numpy(), atol=1e-6)
-
-    Vocab(["good", "bad"]).save(tmp_path / VOCAB)
-    with pytest.raises(DataError, match=r"vocab\.txt lists 4 words, encoder\.onnx has 5 vectors"):
-        vectors.source(str(tmp_path), Path())
-    (tmp_path / VOCAB).unlink()
-    with pytest.raises(DataError, match=r"vocab\.txt: .*: copy the bundle again"):
-        vectors.source(str(tmp_path), Path())
-    (tmp_path / vectors.GRAPH).write_bytes((tmp_path / vectors.GRAPH).read_bytes()[:-7])
-    with pytest.raises(DataError, match=r"encoder\.onnx is damaged"):
-        vectors.source(str(tmp_path), Path())
-
-
-def test_a_bundle_without_words_is_refused(tmp_path: Path) -> None:
-    onnx.save(helper.make_model(helper.make_graph([], "encoder", [], [])), tmp_path / vectors.GRAPH)
-    with pytest.raises(DataError, match="holds no table of word vectors"):
-        vectors.source(str(tmp_path), Path())
+    Vocab(["good", "bad"]).save(tmp_path / checkpoint.VOCAB)
+    refused(r"vocab\.txt lists 4 words, encoder\.onnx has 5 vectors")
+    (tmp_path / checkpoint.VOCAB).unlink()
+    refused(r"vocab\.txt: .*: copy the bundle again")
+    graph.write_bytes(graph.read_bytes()[:-7])
+    refused(r"encoder\.onnx is damaged")
+    onnx.save(helper.make_model(helper.make_graph([], "encoder", [], [])), graph)
+    refused("holds no table of word vectors")
 
 
 def test_initial_table_scale_and_the_rows_without_a_vector() -> None:
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(500, 8)).astype(np.float32)
+    rows = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
     known = np.arange(500) > 1
     table = vectors.initial(rows, known, dim=8, scale=3.0, seed=1).numpy()
     np.testing.assert_allclose((table[known] ** 2).sum(1).mean(), 9.0, rtol=1e-4)
@@ -171,3 +184,71 @@ def test_a_wider_source_keeps_its_principal_components() -> None:
 def test_vectors_that_make_no_table_are_refused(rows: np.ndarray, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         vectors.initial(rows.astype(np.float32), np.ones(2, bool), dim=4, scale=1, seed=1)
+
+
+def test_an_emoji_has_the_mean_of_the_words_of_its_name_or_the_sources_vector() -> None:
+    words = {"broken": 0, "heart": 1, "pouting": 2, "crying": 3, "👍": 4, "thumbs": 5}
+    table = vectors.Table(np.eye(6, dtype=np.float32), words)
+    source = NamedEmoji(table)
+    read = ["💔", "❤", "😡", "😭", "broken", "👍"]  # of loudly, face and black there is no vector
+    assert source.has([*read, "🍕", "é", "heartless"]).tolist() == [True] * 6 + [False] * 3
+    expected = np.eye(6, dtype=np.float32)[[0, 1, 2, 3, 0, 4]]
+    expected[0] = [0.5, 0.5, 0, 0, 0, 0]
+    assert np.array_equal(source.look_up(read), expected)
+    counts = Counter({"💔": 3, "😡": 2, "👍": 3, "🍕": 9, "heart": 9, "©": 9, "→": 9})
+    assert new_emoji(Vocab(["heart", "👍"], 14336), counts, table, 3) == ["💔"]
+
+
+def parsed(sentences: list[list[str]]) -> Parsed:
+    tokens = [token for sentence in sentences for token in sentence]
+    bounds = np.cumsum([0, *map(len, sentences)])
+    return Parsed({}, tokens, np.zeros(len(tokens), np.int16), bounds)
+
+
+@with_gensim
+def test_words_in_similar_contexts_have_similar_vectors() -> None:
+    """Sentences of five words, all fruit or all tools; "rare" occurs in four of them."""
+    rng = np.random.default_rng(0)
+    sentences = [[str(word) for word in rng.choice((FRUIT, TOOLS)[i % 2], 5)] for i in range(1500)]
+    for sentence in sentences[:4]:
+        sentence[0] = "rare"
+    table = word2vec.train([parsed(sentences)], dim=8, seed=1)
+    words = [word.lower() for word in (*FRUIT, *TOOLS)]
+    assert table.has([*words, "rare", "Hammer"]).tolist() == [True] * 6 + [False] * 2
+    rows = table.look_up(words)
+    rows = rows - rows.mean(axis=0)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    cosines = rows @ rows.T - np.eye(6)
+    within = (cosines[:3, :3].sum() + cosines[3:, 3:].sum()) / 12
+    assert within > cosines[:3, 3:].mean() + 0.5
+    with pytest.raises(ConfigError, match=r"words\.vectors: word2vec needs words that occur 5"):
+        word2vec.train([parsed([["apple", "pear"]])], dim=8, seed=1)
+
+
+def test_without_gensim_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gensim.models", None)  # an import of it raises
+    with pytest.raises(ConfigError, match=r"word2vec needs gensim, .* Python 3\.13"):
+        word2vec.train([parsed([["apple"] * 9])], dim=3, seed=1)
+
+
+def test_the_context_begins_with_the_mean_over_the_corpus_tokens() -> None:
+    encoder = build("lama", {"dim": 3, "hidden": 2, "heads": 2})
+    table = torch.randn(5, 3)
+    ids = np.array([2, 2, 4, 1, 2])
+    start_context(encoder, table, ids)
+    assert isinstance(encoder, LAMA)
+    assert encoder.context is not None
+    expected = np.mean([table[i].numpy() for i in ids], axis=0)
+    np.testing.assert_allclose(encoder.context.detach(), expected, rtol=1e-5)
+
+
+@with_gensim
+@pytest.mark.parametrize("encoder", ["lama", "lama-ctx"])
+def test_lama_trains_on_its_own_vectors(config: RunConfig, paths: Paths, encoder: str) -> None:
+    words = {"vectors": "word2vec", "dim": 6, "min_count": 1, "background_min_count": None}
+    lama = {"name": encoder, "config": {"hidden": 4, "heads": 3}}
+    train(changed(config, encoder=lama, words=words, epochs=1), paths)
+    weights = checkpoint.best(paths.run)
+    assert weights["sentence.embedding.weight"].shape[1] == 6
+    assert "movie" in Vocab.load(paths.run / checkpoint.VOCAB).words
+    assert ("sentence.encoder.context" in weights) == (encoder == "lama")
