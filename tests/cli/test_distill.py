@@ -1,6 +1,7 @@
 """`heedful distill`: a teacher's vectors of one's own texts in a bundle, by the command and the function."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from heedful.training.taught_vectors import (
     make_task,
     mixed,
 )
+from tests.asking import present
 from tests.builders import WORDS, random_texts
 from tests.shipped import BUNDLES
 from tests.transformer import tiny_encoder
@@ -44,16 +46,12 @@ def test_a_bundle_gives_the_vectors_of_its_teacher(
     texts = [" ".join(rng.choice(WORDS, size=rng.integers(1, 9))) for _ in range(400)]
     file = tmp_path / "texts.csv"
     file.write_text("".join(f"{text}\n" for text in ["review", *texts, " "]))
-    out = tmp_path / "bundles" / "mine"
-    runs = tmp_path / "runs"
-    distill.command(
-        str(teacher), str(file), out, text_column="review", effort="quick", runs=runs, threads=1
-    )
-    said = capsys.readouterr()
+    out, runs = tmp_path / "bundles" / "mine", tmp_path / "runs"
+    how: dict[str, Any] = {"text_column": "review", "effort": "quick", "threads": 1}
+    distill.command(str(teacher), str(file), out, runs=runs, **how)
     card = read_card(out)
-    facts = card.distilled
-    assert facts is not None
-    assert f"{out}: version {card.version}" in said.out
+    facts = present(card.distilled)
+    assert f"{out}: version {card.version}" in capsys.readouterr().out
     assert card.dimension == SIZE
     _, held = divided(texts, seed=1)
     with heedful.load(out) as model:
@@ -139,15 +137,8 @@ def test_kept_neighbours_are_those_that_both_have() -> None:
     ],
 )
 def test_effort_is_how_often_texts_are_read(effort: Effort, texts: int, epochs: list[int]) -> None:
-    configs = make_configs(
-        *("mine", "minilm"),
-        words="minilm",
-        size=768,
-        texts=texts,
-        effort=effort,
-        seed=1,
-        device="cpu",
-    )
+    how: dict[str, Any] = {"words": "minilm", "size": 768, "seed": 1, "device": "cpu"}
+    configs = make_configs("mine", "minilm", texts=texts, effort=effort, **how)
     assert [one.epochs for one in configs] == epochs
     assert {one.distillation.size for one in configs} == {768}
     assert [one.distillation.ranking > 0 for one in configs] == [False, True][: len(epochs)]

@@ -1,6 +1,5 @@
 """`heedful embed`, as a separate process: what it writes, says, and survives."""
 
-import asyncio
 import gzip
 import json
 import os
@@ -16,27 +15,24 @@ import pytest
 from pyarrow import parquet
 from rich.console import Console
 
+import heedful
 from heedful.cli.embed import Choice, command, embed_file
 from heedful.cli.errors import CommandError, missing_extra
 from heedful.cli.placement import Place
-from heedful.cli.texts import CHUNK, CHUNK_CHARACTERS, Row, Source, chunks
-from heedful.runtime.service import Options, Service
-from tests.asking import embed
+from heedful.cli.texts import CHUNK, Source
 from tests.builders import random_texts
 from tests.process import PATIENCE, ROOT, wait_for, without_torch
 
 ROWS = 3 * CHUNK + 100
 
 
-@pytest.fixture(scope="module")
-def texts() -> list[str]:
-    return random_texts(ROWS)
+TEXTS = random_texts(ROWS)
 
 
 @pytest.fixture(scope="module")
-def corpus(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("corpus") / "corpus.jsonl"
-    file.write_text("".join(json.dumps({"sentence": text}) + "\n" for text in texts))
+    file.write_text("".join(json.dumps({"sentence": text}) + "\n" for text in TEXTS))
     return file
 
 
@@ -76,19 +72,11 @@ def whole(corpus: Path, environment: dict[str, str]) -> Path:
     return out
 
 
-def test_the_vectors_are_the_services(whole: Path, models: Path, texts: list[str]) -> None:
-    async def expected() -> np.ndarray:
-        service = Service(Options(models, threads=1))
-        await service.start()
-        try:
-            result = await embed(service, texts[-300:], model="tiny-sst2", normalize=True)
-        finally:
-            await service.stop(timeout=1)
-        return result.value
-
+def test_the_vectors_are_the_librarys(whole: Path, models: Path) -> None:
     found = np.load(whole)
     assert found.shape == (ROWS, 8)
-    np.testing.assert_allclose(found[-300:], asyncio.run(expected()), atol=1e-5)
+    with heedful.load("tiny-sst2", models=models) as model:
+        np.testing.assert_allclose(found[-300:], model.encode(TEXTS[-300:]), atol=1e-5)
 
 
 def test_killed_twice_it_gives_the_bytes_of_an_uninterrupted_run(
@@ -128,9 +116,8 @@ def test_choices_and_a_text_that_is_too_long(models: Path, tmp_path: Path) -> No
     corpus, out = tmp_path / "corpus.csv", tmp_path / "vectors.jsonl"
     corpus.write_text('id,body\n1,"two\nkids"\n2,' + "dog " * 20 + "\n3,bad\n")
     asked: dict[str, Any] = {"text_column": "body", "dimensions": 3, "normalize": False}
-    with pytest.raises(
-        CommandError, match=r":4: the text has 20 tokens and is longer than tiny-flat .*--on-error"
-    ):
+    long = r":4: the text has 20 tokens and is longer than tiny-flat .*--on-error"
+    with pytest.raises(CommandError, match=long):
         command(str(corpus), str(out), models=models, **asked)
     assert not out.exists()
     command(str(corpus), str(out), models=models, truncate=True, resume=True, **asked)
@@ -170,11 +157,7 @@ def test_integer_ids_of_parquet_stay_integers(models: Path, tmp_path: Path) -> N
     ("source", "out", "said"),
     [
         ("nowhere.txt", "v.npy", "cannot read nowhere.txt: No such file"),
-        (
-            "README.md",
-            "v.npy",
-            "README.md: the suffix is none of .jsonl, .csv, .tsv, .txt and .parquet",
-        ),
+        ("README.md", "v.npy", "README.md: the suffix is none of .jsonl, .csv, .tsv, .txt and .pa"),
         ("-", "v.txt", "v.txt: the suffix must be one of .jsonl, .jsonl.gz, .npy, .parquet"),
     ],
 )
@@ -194,16 +177,14 @@ def test_parquet_without_pyarrow_is_refused_before_the_models_are_loaded(
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # as where it is not installed
     with pytest.raises(ModuleNotFoundError) as caught:
         embed_file(Source(source), Path(out), Place(tmp_path), Choice(), console=Console())
-    assert missing_extra(caught.value, "embed") == (
-        "heedful: this needs the extra parquet: make dev, or pip install 'heedful[parquet]'"
-    )
-    for arguments in (
-        ("embed", "--ray=local"),
-        ("embed", "--ray", "auto"),
-        ("predict", "--ray=auto"),
+    for arguments, extra in (
+        ("embed", "parquet"),
+        ("embed --ray=local", "ray"),
+        ("embed --ray auto", "ray"),
+        ("predict --ray=auto", "ray"),
     ):
-        said = missing_extra(caught.value, *arguments)
-        assert said == "heedful: this needs the extra ray: make dev, or pip install 'heedful[ray]'"
+        said = f"this needs the extra {extra}: make dev, or pip install 'heedful[{extra}]'"
+        assert missing_extra(caught.value, *arguments.split()) == f"heedful: {said}"
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 
@@ -218,10 +199,8 @@ def test_bad_rows_are_skipped_and_ids_carried_through_gzip_parquet_and_stdout(
     assert status == 0
     assert re.fullmatch(r"v.parquet: 4 rows, 2 of them skipped; \d+ rows/s\n", said)
     rows = parquet.read_table(out).to_pylist()
-    assert [(row["index"], row["id"], len(row["embedding"])) for row in rows] == [
-        (0, "a", 8),
-        (3, "d", 8),
-    ]
+    found = [(row["index"], row["id"], len(row["embedding"])) for row in rows]
+    assert found == [(0, "a", 8), (3, "d", 8)]
     process = start(environment, *arguments, "-", stdout=subprocess.PIPE)
     printed, _ = process.communicate(timeout=PATIENCE)
     assert [json.loads(line) for line in printed.splitlines()] == [
@@ -238,12 +217,6 @@ def test_a_zipped_table_of_another_program_on_stdin(environment: dict[str, str])
     status, wrong = run(environment, "-", *arguments, "--delimiter", ";;")
     assert status == 2
     assert "';;': give one character" in wrong
-
-
-def test_a_chunk_is_bounded_by_texts_and_by_characters() -> None:
-    assert [len(one) for one in chunks(iter([Row("x", 1)] * (CHUNK + 1)))] == [CHUNK, 1]
-    half = Row("x" * (CHUNK_CHARACTERS // 2), 1)
-    assert [len(one) for one in chunks(iter([half] * 5))] == [2, 2, 1]
 
 
 @pytest.mark.parametrize(

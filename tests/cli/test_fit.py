@@ -34,6 +34,7 @@ from heedful.training.assess import HeldOut
 from heedful.training.errors import ConfigError, DataError, DataMissing
 from heedful.training.labelled_texts import Labelled, Reading, Row
 from tests.builders import BuiltParser, build_bundle
+from tests.cli.conftest import write_glove
 from tests.transformer import tiny_encoder
 
 GOOD, BAD = ("good", "great", "fine"), ("bad", "awful", "poor")
@@ -42,11 +43,9 @@ Rows = list[tuple[str, str]]
 
 def rows(count: int) -> Rows:
     """Two of each text; the label is one word's."""
-    made = []
-    for number in range(count // 2):
-        word, stars = (GOOD[number % 3], "five") if number % 2 else (BAD[number % 3], "one")
-        made += [(stars, f"a {word} film, {number}")] * 2
-    return made
+    kinds = (BAD, "one"), (GOOD, "five")
+    words = [(kinds[i % 2], i) for i in range(count // 2) for _ in range(2)]
+    return [(stars, f"a {some[i % 3]} film, {i}") for (some, stars), i in words]
 
 
 def write(file: Path, content: Rows, header: tuple[str, str] = ("stars", "review")) -> Path:
@@ -59,10 +58,6 @@ def write(file: Path, content: Rows, header: tuple[str, str] = ("stars", "review
 def wanted(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> Wanted:
     """Options over a tiny embedding bundle, whose vectors do not tell the labels apart."""
     folder = tmp_path_factory.mktemp("fit")
-    glove = folder / "glove.txt"
-    glove.write_text("".join(f"{w} 1 0.5 0.{i}\n" for i, w in enumerate(GOOD)))
-    with glove.open("a") as out:
-        out.writelines(f"{word} -1 0.5 0.{i}\n" for i, word in enumerate(BAD))
     bundles = folder / "bundles"
     build_bundle(bundles, pipeline, name="tiny-embed", kind="embedding", explain=True, int8=True)
     return Wanted(
@@ -70,7 +65,7 @@ def wanted(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> W
         base=bundles / "tiny-embed",
         parser=str(pipeline.folder),
         encoder="average",
-        word_vectors=str(glove),
+        word_vectors=str(write_glove(folder)),
         reading=Reading(say=lambda _: None),
         command="heedful fit stars.csv",
     )
@@ -121,39 +116,34 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, wanted: Wanted) -
     (score,) = card.scores
     assert (score.rows, score.split) == (65, "held out, 5 parts")
 
+    kinds = ("TF-IDF", "frozen vectors", "TF-IDF + frozen vectors")
     names = [one["name"] for one in report["candidates"]]
-    assert names == [
-        f"{reads} + LR, C {strength}"
-        for reads in ("TF-IDF", "frozen vectors", "TF-IDF + frozen vectors")
-        for strength in (1, 10)
-    ]
+    assert names == [f"{kind} + LR, C {strength}" for kind in kinds for strength in (1, 10)]
     (chosen,) = [one for one in report["candidates"] if one["chosen"]]
     assert "TF-IDF" in chosen["name"]
     assert chosen["score"] == score.value >= 0.95
     assert chosen["low"] < chosen["score"] < chosen["high"]
     assert chosen["deviation"] is not None
     assert report["candidates"][2]["score"] < 0.9
-    assert report["suspects"][0] == {
-        **{"line": 66, "text": "an awful awful film", "label": "five", "answer": "one"}
-    }
+    wrong = {"line": 66, "text": "an awful awful film", "label": "five", "answer": "one"}
+    assert report["suspects"][0] == wrong
     assert all(w.isalnum() for words in report["words"].values() for w in " ".join(words).split())
     assert np.sum(report["confusion"]) == 65
     assert np.trace(report["confusion"]) / 65 == pytest.approx(chosen["score"])
     assert sum(report["confusion"][1]) == 32
-    assert set(GOOD) <= set(report["words"]["five"])
-    assert set(BAD) <= set(report["words"]["one"])
+    for label, words in (("five", GOOD), ("one", BAD)):
+        assert set(words) <= set(report["words"][label])
     assert [(one["label"], one["rows"]) for one in report["classes"]] == [("five", 33), ("one", 32)]
-    assert report["test"]["score"] == pytest.approx(2 / 3)
-    assert report["test"]["unknown_labels"] == ["two"]
-    assert report["test"]["log_loss"] is None
-    (unknown,) = [one for one in report["test"]["classes"] if one["label"] == "two"]
+    tested = report["test"]
+    assert tested["score"] == pytest.approx(2 / 3)
+    assert (tested["unknown_labels"], tested["log_loss"]) == (["two"], None)
+    (unknown,) = [one for one in tested["classes"] if one["label"] == "two"]
     assert (unknown["rows"], unknown["recall"]) == (1, 0.0)
     assert report["skipped"][0]["why"].startswith("fewer than 500 rows")
     assert "labels that training has not, which count as wrong: two" in shown
     assert "trained on too" not in shown
     assert f"{chosen['name']} *" in shown
     assert "32 of the 65 rows repeat the text of another row" in shown.replace("\n", " ")
-
     page = (wanted.out / "report.html").read_text()
     said = ("Words that decide", "an awful awful film", "Wilson", "which count as wrong: two")
     assert all(one in page for one in said)
@@ -161,9 +151,7 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, wanted: Wanted) -
 
 def test_rows_that_are_cut_are_counted(tmp_path: Path, wanted: Wanted) -> None:
     """The tiny bundle reads 16 tokens."""
-    long = [
-        (stars, f"a film {'so ' * 14}{word}") for stars, word in (("one", "bad"), ("five", "good"))
-    ]
+    long = [("one", f"a film {'so ' * 14}bad"), ("five", f"a film {'so ' * 14}good")]
     file = write(tmp_path / "stars.csv", [*rows(40), *long])
     _, report, shown = fit(file, replace(wanted, effort="quick"))
     assert report["truncated"] == {"rows": 2, "max_tokens": 16}
@@ -188,35 +176,25 @@ def test_texts_without_labels_teach(
     monkeypatch.setattr(contrastive, "STEPS", 6)  # six models are fine-tuned: enough for such texts
     words = [("five", word) for word in PRAISE.split()] + [("one", word) for word in BLAME.split()]
     labelled = [(label, f"a {word} film") for label, word in words]
+    before = list(enumerate(["so", "very"] * 3))
+    texts = [f"{adverb} {word} {i}" for _, word in words for i, adverb in before]
     unlabelled = tmp_path / "more.csv"
     with unlabelled.open("w", newline="") as out:
-        texts = [
-            f"{before} {word} {i}"
-            for _, word in words
-            for i, before in enumerate(["so", "very"] * 3)
-        ]
-        csv.writer(out).writerows(
-            [["review"], [""], *([text] for _, text in labelled[:1]), *([one] for one in texts)]
-        )
+        csv.writer(out).writerows([[text] for text in ("review", "", labelled[0][1], *texts)])
     test = write(tmp_path / "test.csv", [(label, f"{word}!") for label, word in words])
     file = write(tmp_path / "stars.csv", labelled)
     wanted = replace(wanted, unlabelled=unlabelled, test=test)
     card, report, shown = fit(file, wanted)
-    assert report["unlabelled"] == {
-        "file": "more.csv",
-        "teacher": "all-MiniLM-L6-v2",
-        "texts": 121,
-        "learned": 120,
-    }
+    facts = {"file": "more.csv", "teacher": "all-MiniLM-L6-v2", "texts": 121, "learned": 120}
+    assert report["unlabelled"] == facts
     assert "121 different texts without labels" in shown
     names = [one["name"] for one in report["candidates"]]
     assert names[-2:] == [
-        "TF-IDF + frozen vectors + LR, taught by the frozen teacher, C 1",
-        "TF-IDF + frozen vectors + LR, taught by the fine-tuned teacher, C 3",
+        f"TF-IDF + frozen vectors + LR, taught by the {teacher}"
+        for teacher in ("frozen teacher, C 1", "fine-tuned teacher, C 3")
     ]
-    assert [one["name"] for one in report["references"]] == [
-        f"no candidate: all-MiniLM-L6-v2 + LR, C {c}" for c in (1, 10)
-    ]
+    references = [one["name"] for one in report["references"]]
+    assert references == [f"no candidate: all-MiniLM-L6-v2 + LR, C {c}" for c in (1, 10)]
     assert "no candidate: all-MiniLM-L6-v2" in (wanted.out / "report.html").read_text()
     *untaught, frozen, fine_tuned = report["candidates"]
     assert fine_tuned["chosen"]
@@ -226,16 +204,14 @@ def test_texts_without_labels_teach(
     assert card.training.teacher == "all-MiniLM-L6-v2, fine-tuned"
     assert card.training.data[-1].note == "all rows, and 120 texts without labels"
 
-    with pytest.raises(
-        DataError, match="--unlabelled: the file holds no text that is not labelled"
-    ):
-        fit(file, replace(wanted, unlabelled=file))
     other = tiny_encoder(tmp_path / "other", 12)
     card, quick, _ = fit(file, replace(wanted, effort="quick", teacher=str(other)))
     assert [one["name"] for one in quick["candidates"]] == names[:-1]
     assert quick["references"][0]["name"] == "no candidate: other + LR, C 1"
     assert "on other, frozen or" in (wanted.out / "report.html").read_text()
     assert quick["references"][0]["score"] < 0.9  # which knows nothing, unlike MiniLM
+    with pytest.raises(DataError, match="the file holds no text that is not labelled"):
+        fit(file, replace(wanted, unlabelled=file))
     with pytest.raises(ConfigError, match="--teacher labels the texts of --unlabelled"):
         fit(file, replace(wanted, unlabelled=None, teacher="mpnet"))
     with pytest.raises(DataMissing, match="nothing is no sentence encoder: name minilm, mpnet"):
@@ -268,13 +244,7 @@ def test_many_labels_of_few_rows_end_in_a_bundle(tmp_path: Path, wanted: Wanted)
     assert report["skipped"][0]["why"].startswith("no label has 10 texts")
 
 
-def test_an_encoder_may_win(tmp_path: Path, wanted: Wanted) -> None:
-    """Labels by the order of two words: the tiny vectors and single words do not show it, pairs do."""
-    file = write(tmp_path / "stars.csv", rows(800))
-    with pytest.raises(ConfigError, match="--vectors: there is no bundle 'glov'"):
-        fit(file, replace(wanted, word_vectors="glov"), "review", "review")
-    with pytest.raises(DataError, match=r"stars\.csv: pairs .* entailment, neutral, contradiction"):
-        fit(file, wanted, "review", "review")
+def test_pairs_are_fitted_by_an_encoder(tmp_path: Path, wanted: Wanted) -> None:
     names = ("entailment", "neutral", "contradiction")
     few = write(tmp_path / "few.csv", [(names[i % 3], f"film {i}") for i in range(6)])
     with pytest.raises(DataError, match="same first text are held out together: give 10 different"):
@@ -282,7 +252,6 @@ def test_an_encoder_may_win(tmp_path: Path, wanted: Wanted) -> None:
     pairs = [(names[i % 3], f"a {GOOD[i % 3]} film {i}") for i in range(510)]
     card, report, _ = fit(write(tmp_path / "nli.csv", pairs), wanted, "review", "review")
     assert card.kind == "nli"
-    assert card.training.command == "heedful fit stars.csv"
     assert [one["chosen"] for one in report["candidates"]] == [True]
     assert (card.scores[0].rows, card.scores[0].split) == (51, "held out, 10% of the rows")
 
@@ -290,18 +259,10 @@ def test_an_encoder_may_win(tmp_path: Path, wanted: Wanted) -> None:
 def test_the_service_serves_them(tmp_path: Path, wanted: Wanted) -> None:
     """A bundle as above, one that abstains and one of several labels a row, in one folder."""
     unsure, card, texts = fit_unsure(tmp_path, replace(wanted, out=wanted.out.parent / "unsure"))
-    fit_several(tmp_path, several := replace(wanted, out=wanted.out.parent / "several"))
+    fit_several(tmp_path, replace(wanted, out=wanted.out.parent / "several"))
     fit(write(tmp_path / "stars.csv", rows(64)), wanted)
-    found = asyncio.run(
-        classify(
-            wanted,
-            {
-                "stars": ["awful evening", "great!"],
-                "unsure": [*texts, "kids"],
-                several.out.name: ["good and slow film 9"],
-            },
-        )
-    )
+    asked = {"stars": ["awful evening", "great!"], "unsure": [*texts, "kids"]}
+    found = asyncio.run(classify(wanted, {**asked, "several": ["good and slow film 9"]}))
     assert [best["label"] for best, _ in found["stars"]] == ["one", "five"]
     least = unsure["abstain"]["least"]
     assert card.abstain == least
@@ -316,9 +277,10 @@ def test_the_service_serves_them(tmp_path: Path, wanted: Wanted) -> None:
 
 def fit_unsure(tmp_path: Path, wanted: Wanted) -> tuple[dict[str, Any], Card, list[str]]:
     """Every seventh label is noise, and a third of the texts do not name it."""
-    noisy = [(("one", "five")[number % 7 == 0], text) for number, (_, text) in enumerate(rows(80))]
+    labels = [("one", "five")[i % 7 == 0] for i in range(80)]
     noisy = [
-        (label, f"{text} {i} {label if i % 3 else ''}") for i, (label, text) in enumerate(noisy)
+        (label, f"{text} {i} {label if i % 3 else ''}")
+        for i, (label, (_, text)) in enumerate(zip(labels, rows(80), strict=True))
     ]
     file, test = (write(tmp_path / f"{name}.csv", noisy) for name in ("unsure", "test"))
     card, report, shown = fit(file, replace(wanted, abstain=0.9, test=test))
@@ -352,44 +314,44 @@ def fit_several(tmp_path: Path, wanted: Wanted) -> None:
 
 def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, wanted: Wanted) -> None:
     file = write(tmp_path / "stars.csv", rows(40))
-    with pytest.raises(ConfigError, match="--out: 'Stars' names no bundle"):
-        fit(file, replace(wanted, out=tmp_path / "Stars"))
-    with pytest.raises(ConfigError, match=r"--out: .* is also --base"):
-        fit(file, replace(wanted, out=wanted.base))
-    words = tmp_path / "words"
-    shutil.copytree(wanted.base, words)
-    with pytest.raises(ConfigError, match=r"--out: .* is also --vectors"):
-        fit(file, replace(wanted, out=words, word_vectors=str(words)))
+    words, first = shutil.copytree(wanted.base, tmp_path / "words"), tmp_path / "first"
+    fit(file, replace(wanted, out=first, effort="quick"))
     notes = tmp_path / "notes" / "thesis.docx"
     notes.parent.mkdir()
     notes.write_text("years of work")
+    several, unsure = Reading(separator=";"), {"abstain": 0.9}
+    capitals = write(tmp_path / "capitals.csv", [(stars.upper(), text) for stars, text in rows(4)])
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"out": tmp_path / "Stars"}, "--out: 'Stars' names no bundle"),
+        ({"out": wanted.base}, r"--out: .* is also --base"),
+        ({"out": words, "word_vectors": str(words)}, r"--out: .* is also --vectors"),
+        ({"encoder": "bert"}, r"--encoder: 'bert': known are .*ms-san"),
+        (
+            {"base": first, "out": tmp_path / "second"},
+            r"--base: first was made by `heedful fit` .*",
+        ),
+        ({**unsure, "reading": several}, "--abstain is for one label a row"),
+    ]
+    of_pairs: list[tuple[dict[str, Any], str]] = [
+        ({"class_weight": "balanced"}, "--class-weight is for one text a row"),
+        (unsure, "--abstain is for one text a row"),
+        ({"reading": several}, "--multi-label is for one text a row"),
+        ({"word_vectors": "glov"}, "--vectors: there is no bundle 'glov'"),
+    ]
+    for changes, said in refused:
+        with pytest.raises(ConfigError, match=said):
+            fit(file, replace(wanted, **changes))
+    for changes, said in of_pairs:
+        with pytest.raises(ConfigError, match=said):
+            fit(file, replace(wanted, **changes), "review", "review")
     with pytest.raises(BundleError, match="notes is not empty: name a new folder"):
         fit(file, replace(wanted, out=notes.parent))
     assert notes.read_text() == "years of work"
-    with pytest.raises(ConfigError, match=r"--encoder: 'bert': known are .*ms-san"):
-        fit(file, replace(wanted, encoder="bert"))
-    with pytest.raises(ConfigError, match="--abstain is for one label a row"):
-        fit(file, replace(wanted, abstain=0.9, reading=Reading(separator=";")))
-    for option, refused in (
-        ("--class-weight", replace(wanted, class_weight="balanced")),
-        ("--abstain", replace(wanted, abstain=0.9)),
-        ("--multi-label", replace(wanted, reading=Reading(separator=";"))),
-    ):
-        with pytest.raises(ConfigError, match=f"{option} is for one text a row"):
-            fit(file, refused, "review", "review")
-    capitals = write(tmp_path / "capitals.csv", [(stars.upper(), text) for stars, text in rows(4)])
     with pytest.raises(DataError, match=r"--test: capitals\.csv has the labels FIVE, ONE, none of"):
         fit(file, replace(wanted, test=capitals))
+    with pytest.raises(DataError, match=r"stars\.csv: pairs .* entailment, neutral, contradiction"):
+        fit(file, wanted, "review", "review")
     assert not (tmp_path / "Stars").exists()
-
-
-def test_a_bundle_that_reads_words_is_no_base(tmp_path: Path, wanted: Wanted) -> None:
-    """Its graph cannot hold words twice, which showed after the training alone."""
-    file, first = write(tmp_path / "stars.csv", rows(40)), tmp_path / "first"
-    fit(file, replace(wanted, out=first, effort="quick"))
-    said = r"--base: first was made by `heedful fit` .*: name .* \(the frozen encoder of tiny-embed"
-    with pytest.raises(ConfigError, match=said):
-        fit(file, replace(wanted, base=first, out=tmp_path / "second", effort="quick"))
     assert not (tmp_path / "second").exists()
 
 
@@ -443,10 +405,7 @@ def test_no_heading_is_cut_in_80_characters() -> None:
 def test_a_precision_that_is_not_reached_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "stars.csv"
     problem = Problem.of(file, [Row(i, (f"{i}",), "ab"[i % 2]) for i in range(4)], "")
-    wrong = HeldOut(
-        np.arange(4), np.where(problem.targets, 0.0, 3.0), problem.targets, np.arange(4)
-    )
-    with pytest.raises(
-        DataError, match=r"no threshold reaches this precision: ask for at most 0\.00"
-    ):
+    logits = np.where(problem.targets, 0.0, 3.0)
+    wrong = HeldOut(np.arange(4), logits, problem.targets, np.arange(4))
+    with pytest.raises(DataError, match=r"no threshold .*: ask for at most 0\.00"):
         Report(file, problem, []).abstain(wrong, 0.9)

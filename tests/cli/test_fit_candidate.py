@@ -1,5 +1,6 @@
 """Which candidate `fit` chooses."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from heedful.training.assess import HeldOut
 from heedful.training.labelled_texts import Row
 from heedful.training.linear import Recipe
 
+BOTH = {"words": True, "vectors": True}
 ROWS = 100
 """With 80 right of 100, a standard error is 4."""
 
@@ -31,10 +33,11 @@ def of_rows(name: str, right: np.ndarray, sure: float, **recipe: Any) -> Candida
 
 def test_kinds_go_before_scores_within_a_standard_error() -> None:
     words = candidate("words", 80, 1, words=True, vectors=False)
-    both = candidate("both", 78, 1, words=True, vectors=True)
-    taught = candidate("taught", 77, 1, words=True, vectors=True, teacher="frozen")
-    better = candidate("taught", 77, 1, words=True, vectors=True, teacher="fine-tuned")
-    far = candidate("taught", 75, 1, words=True, vectors=True, teacher="fine-tuned")
+    both = candidate("both", 78, 1, **BOTH)
+    taught = candidate("taught", 77, 1, **BOTH, teacher="frozen")
+    better, far = (
+        candidate("taught", right, 1, **BOTH, teacher="fine-tuned") for right in (77, 75)
+    )
     tuned = candidate("encoder", 80, 1)
     assert best([words, both]) is both
     assert best([words, both, taught]) is taught
@@ -53,25 +56,23 @@ def test_class_weights_count_in_the_choice_too() -> None:
     """Nine tenths are of one class: one answers it always, the other knows eight of ten rows of either."""
     rows = np.arange(ROWS)
     targets = np.eye(2, dtype=bool)[(rows < 10).astype(int)]
+    made = [of_rows("always", rows >= 10, 2, **BOTH), of_rows("either", rows % 10 >= 2, 2, **BOTH)]
     for balanced, wins in ((False, "always"), (True, "either")):
-        made = []
-        for name, right in (("always", rows >= 10), ("either", rows % 10 >= 2)):
-            logits = np.where(right[:, None], 2.0, -2.0) * targets
+        weighed = []
+        for one in made:
+            logits = np.where(one.held.right[:, None], 2.0, -2.0) * targets
             held = HeldOut(rows, logits, targets, rows * 0, balanced=balanced)
-            recipe = Recipe(words=True, vectors=True, strength=1)
-            made.append(Candidate(name, held, 0.0, lambda _: pytest.fail("not made"), recipe))
-        assert best(made).name == wins
+            weighed.append(replace(one, held=held))
+        assert best(weighed).name == wins
 
 
 def test_candidates_of_different_rows_are_compared_on_the_same_ones() -> None:
     """Words alone are best on all 500 rows, and right for 40 of the first 100, which an encoder was held out on."""
-    both = of_rows("both", np.arange(500) % 2 == 0, 1, words=True, vectors=True)
+    both = of_rows("both", np.arange(500) % 2 == 0, 1, **BOTH)
     words = of_rows("words", np.arange(500) >= 60, 1, words=True, vectors=False)
     worse, better = candidate("encoder", 35, 1), candidate("encoder", 60, 1)
-    assert [(one.name, one.held.score) for one in finalists([both, words, better])] == [
-        ("words", 0.4),
-        ("encoder", 0.6),
-    ]
+    found = [(one.name, one.held.score) for one in finalists([both, words, better])]
+    assert found == [("words", 0.4), ("encoder", 0.6)]
     assert best([both, words, better]) is better
     assert best([both, words, worse]) is words
     assert len(best([both, words, worse]).held.rows) == 500

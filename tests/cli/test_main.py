@@ -1,4 +1,4 @@
-"""The command line: its commands, the flags of `serve`, and how errors are printed."""
+"""The command line: its commands, what they import, and how errors are printed."""
 
 import json
 import os
@@ -20,10 +20,11 @@ from heedful.cli.explain import read_priors
 from heedful.models.registry import ENCODERS
 from heedful.runtime.device import resolve
 from heedful.runtime.errors import BadInput
-from tests.process import ROOT
-from tests.shipped import SHIPPED
+from tests.process import PATIENCE, ROOT
+from tests.shipped import BUNDLES, SHIPPED
 
 Command = Callable[..., "Ended"]
+TRY = "import sys; from heedful.cli.main import main; sys.argv[1:] = {}\ntry: main()\nexcept SystemExit"
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ def heedful(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(ROOT)
     signals = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 
-    def run(*arguments: str) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["heedful", *arguments])
+    def run(*arguments: str | Path) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["heedful", *map(str, arguments)])
         capsys.readouterr()
         code: object = 0
         try:
@@ -60,17 +61,25 @@ def heedful(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     return run
 
 
-def started(*arguments: str, path: Path) -> subprocess.CompletedProcess[str]:
-    """The command line as a process; `path` is a folder to import from first."""
-    return subprocess.run(
-        [sys.executable, "-m", "heedful", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(path)},
+def python(*arguments: str, cwd: Path = ROOT, path: Path | None = None) -> Ended:
+    """Python in a process of its own; `path` is a folder to import from first."""
+    own = {"PYTHONPATH": str(path)} if path else {}
+    ended = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env={**os.environ, **own},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+def one_line(ended: Ended, said: str) -> None:
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith(said)
+    assert ended.stderr.count("\n") == 1
 
 
 def test_help_lists_every_setting(heedful: Command) -> None:
@@ -88,38 +97,33 @@ def test_help_lists_every_setting(heedful: Command) -> None:
     ],
 )
 def test_a_wrong_flag_is_one_line(heedful: Command, arguments: tuple[str, ...], said: str) -> None:
-    refused = heedful("serve", *arguments)
-    assert refused.returncode == 1
-    assert refused.stdout == ""
-    assert refused.stderr.startswith(said)
-    assert refused.stderr.count("\n") == 1
+    one_line(heedful("serve", *arguments), said)
 
 
-def test_a_busy_port_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_busy_port_is_one_line(heedful: Command, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        arguments = ["heedful", "serve", "--port", port, "--models", str(tmp_path)]
-        monkeypatch.setattr(sys, "argv", arguments)
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-    said = str(caught.value.code)
-    assert said.startswith(f"heedful: cannot listen on 127.0.0.1:{port}: ")
-    assert said.endswith("set another HEEDFUL_PORT or HEEDFUL_HOST")
+        refused = heedful("serve", "--port", port, "--models", tmp_path)
+    one_line(refused, f"heedful: cannot listen on 127.0.0.1:{port}: ")
+    assert refused.stderr.endswith("set another HEEDFUL_PORT or HEEDFUL_HOST\n")
+
+
+def test_a_folder_that_is_not_there_is_said_before_it_listens(tmp_path: Path) -> None:
+    arguments = ("-m", "heedful", "serve", "--port", "0", "--models", "nowhere")
+    refused = python(*arguments, cwd=tmp_path)
+    one_line(refused, "heedful: there is no folder nowhere: name one that holds bun")
+    assert "pip install dist/heedful_bundles" in refused.stderr
 
 
 @pytest.mark.skipif(resolve("auto") == "cuda", reason="there is a GPU")
-@pytest.mark.parametrize(
-    "config", ["configs/ms-san-snli.toml", "configs/teachers/minilm-sst2.toml"]
-)
+@pytest.mark.parametrize("config", ["ms-san-snli", "teachers/minilm-sst2"])
 def test_training_on_a_gpu_that_is_not_there_is_one_line(
     heedful: Command, config: str, tmp_path: Path
 ) -> None:
-    refused = heedful("train", config, "--device", "cuda", "--run", str(tmp_path / "run"))
-    assert refused.returncode == 1
-    assert refused.stderr == (
-        "heedful: device is cuda, but torch sees no GPU: train with --device cpu\n"
-    )
-    assert not (tmp_path / "run").exists()
+    run = tmp_path / "run"
+    refused = heedful("train", f"configs/{config}.toml", "--device", "cuda", "--run", run)
+    one_line(refused, "heedful: device is cuda, but torch sees no GPU: train with --device cpu\n")
+    assert not run.exists()
 
 
 def test_a_fault_of_ours_is_not_dressed_as_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,26 +135,14 @@ def test_a_fault_of_ours_is_not_dressed_as_the_users(monkeypatch: pytest.MonkeyP
         cli.main()
 
 
-def test_the_causes_of_an_error_follow_it_a_line_each() -> None:
-    def raise_all() -> None:
-        try:
-            try:
-                raise ValueError("node 3:\n  no kernel")
-            except ValueError as error:
-                raise RuntimeError("the session failed") from error
-        except RuntimeError as error:
-            raise CommandError("the bundle is broken") from error
-
-    with pytest.raises(CommandError) as caught:
-        raise_all()
-    assert describe(caught.value).splitlines() == [
+def test_the_causes_of_an_error_follow_it_a_line_each_unless_the_message_quotes_them() -> None:
+    error, cause = CommandError("the bundle is broken"), RuntimeError("the session failed")
+    error.__cause__, cause.__cause__ = cause, ValueError("node 3:\n  no kernel")
+    assert describe(error).splitlines() == [
         "heedful: the bundle is broken",
         "caused by: RuntimeError: the session failed",
         "caused by: ValueError: node 3: no kernel",
     ]
-
-
-def test_a_cause_that_the_message_quotes_is_not_repeated(tmp_path: Path) -> None:
     error = CommandError("cannot read x: No such file or directory")
     error.__cause__ = FileNotFoundError(2, "No such file or directory")
     assert describe(error) == "heedful: cannot read x: No such file or directory"
@@ -172,62 +164,69 @@ def serving_install(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ("list", "--encoders"),
-        ("train", "configs/ms-san-sst2.toml"),
-        ("fit", "tests/cli/tickets.csv", "--out", "none"),
-    ],
-    ids=lambda arguments: arguments[0],
+    ["list --encoders", "train configs/ms-san-sst2.toml", "fit tests/cli/tickets.csv --out none"],
 )
 def test_a_command_that_needs_the_training_extra_says_so(
-    serving_install: Path, arguments: tuple[str, ...]
+    serving_install: Path, arguments: str
 ) -> None:
-    refused = started(*arguments, path=serving_install)
-    assert refused.returncode == 1
-    assert refused.stderr == (
-        f"heedful: {arguments[0]} needs the training extra: "
-        "make dev, or pip install 'heedful[train]'\n"
-    )
-    assert refused.stdout == ""
+    command, *options = arguments.split()
+    refused = python("-m", "heedful", command, *options, path=serving_install)
+    remedy = "make dev, or pip install 'heedful[train]'\n"
+    one_line(refused, f"heedful: {command} needs the training extra: {remedy}")
 
 
 def test_the_serving_commands_need_no_extra(serving_install: Path) -> None:
     commands = ("main", "serve", "embed", "predict", "explain", "list", "selftest")
     program = "; ".join(f"import heedful.cli.{name}" for name in commands)
-    run = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(serving_install)},
-        capture_output=True,
-        check=False,
-    )
+    run = python("-c", program, path=serving_install)
     assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.parametrize("command", [[], ["serve"]])
 def test_help_and_serve_import_nothing_heavy(command: list[str]) -> None:
     heavy = {"torch", "onnx", "sklearn", "heedful.training.loop"}
-    program = (
-        f"import sys; from heedful.cli.main import main; sys.argv[1:] = {[*command, '--help']}\n"
-        f"try: main()\nexcept SystemExit: sys.exit(' '.join({heavy} & set(sys.modules)) or None)"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False
-    )
+    imported = f": sys.exit(' '.join({heavy} & set(sys.modules)) or None)"
+    run = python("-c", TRY.format([*command, "--help"]) + imported)
     assert run.returncode == 0, run.stderr
 
 
 def test_fit_reads_the_file_before_it_imports_torch(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("Text,label\nbad,neg\n")
-    program = (
-        "import sys; from heedful.cli.main import main; sys.argv[1:] = ['fit', 't.csv', '--out', 'o']\n"
-        "try: main()\nexcept SystemExit as end: print(end.code, 'torch' in sys.modules)"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    imported = " as end: print(end.code, 'torch' in sys.modules)"
+    program = TRY.format(["fit", "t.csv", "--out", "o"]) + imported
+    run = python("-c", program, cwd=tmp_path)
     assert "did you mean 'Text'?; set --text-column" in run.stdout
     assert run.stdout.endswith(" False\n")
+
+
+BLAS = """
+import json, sys, types
+
+def serve(settings):
+    import numpy, threadpoolctl
+    found = threadpoolctl.threadpool_info()
+    print(json.dumps([one["num_threads"] for one in found if one["user_api"] == "blas"]))
+
+serving = types.ModuleType("heedful.app.process.serve")
+serving.serve = serve
+sys.modules[serving.__name__] = serving
+sys.argv = ["heedful", "serve"]
+from heedful.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize(("setting", "threads"), [("", 1), ("2", 2)])
+def test_blas_has_one_thread_unless_the_environment_says_more(
+    setting: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if setting:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", setting)
+    run = python("-c", BLAS)
+    assert run.returncode == 0, run.stderr
+    # OpenBLAS starts no more than there are cores.
+    assert json.loads(run.stdout) == [min(threads, len(os.sched_getaffinity(0)))]
 
 
 def test_the_list_of_commands_agrees_with_their_files() -> None:
@@ -246,29 +245,20 @@ def test_the_help_is_one_screen_in_four_groups(
     assert len(lines) <= 30
     assert max(map(len, lines)) <= 80
     assert [line for line in lines if line in cli.GROUPS] == ["Use", "Make", "Share", "Check"]
-    named = [line.split()[0] for line in lines if line.startswith("  ")]
-    assert named == cli.COMMANDS
-
-
-def test_the_version_is_that_of_the_package(heedful: Command) -> None:
+    assert [line.split()[0] for line in lines if line.startswith("  ")] == cli.COMMANDS
     assert heedful("--version").stdout == f"heedful {version('heedful')}\n"
 
 
-def test_list_has_every_bundle_with_its_use_and_licence(heedful: Command) -> None:
+def test_list_has_every_bundle_with_its_use_and_licence(heedful: Command, tmp_path: Path) -> None:
     table = heedful("list", "--models", "bundles").stdout
     rows = json.loads(heedful("list", "--models", "bundles", "--json").stdout)
     assert [row["name"] for row in rows] == sorted(SHIPPED)
     for row in rows:
-        card = json.loads((ROOT / "bundles" / row["name"] / "card.json").read_text())
+        card = json.loads((BUNDLES / row["name"] / "card.json").read_text())
         assert (row["kind"], row["licence"]) == (card["kind"], card["licence"])
         assert all(label in row["use"] for label in card["labels"] if row["kind"] != "nli")
         assert f" {row['name']} " in table
-
-
-def test_list_without_a_bundle_says_how_to_get_one(heedful: Command, tmp_path: Path) -> None:
-    shown = heedful("list", "--models", str(tmp_path))
-    assert shown.returncode == 0
-    assert "heedful pull OWNER/NAME" in shown.stdout
+    assert "heedful pull OWNER/NAME" in heedful("list", "--models", tmp_path).stdout
 
 
 def test_list_has_every_encoder(heedful: Command) -> None:
@@ -279,3 +269,49 @@ def test_list_has_every_encoder(heedful: Command) -> None:
     ms_san = rows["ms-san"]
     assert (ms_san["values"], ms_san["parameters"]) == (600, 1_082_100)
     assert ms_san["with NLI head"] == 1_803_303
+
+
+def test_a_full_disk_is_one_line() -> None:
+    command = [sys.executable, "-m", "heedful", "list", "--json"]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert ended.returncode != 0
+    assert ended.stderr.startswith(b"heedful: [Errno 28] No space left on device")
+    assert b"Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("out", ["t.txt/vectors.npy", "t.txt/two/vectors.npy", "x" * 300 + ".npy"])
+def test_a_folder_that_cannot_be_made_is_one_line(
+    heedful: Command, tmp_path: Path, out: str
+) -> None:
+    (tmp_path / "t.txt").write_text("A dog barks.\n")
+    refused = heedful("embed", tmp_path / "t.txt", "--out", tmp_path / out)
+    one_line(refused, "heedful: ")
+    assert "[Errno" in refused.stderr or "cannot write" in refused.stderr
+    assert out[:5] in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("closed", "arguments", "said"),
+    [
+        ("stdin", "embed - --model tiny-flat --out v.npy", "input is closed: name a file"),
+        ("stdin", "predict - --model tiny-sst2 --out p.csv", "input is closed: name a file"),
+        ("stdout", "embed t.txt --model tiny-flat --out -", "output is closed: set --out"),
+        ("stdout", "predict t.txt --model tiny-sst2 --out -", "output is closed: set --out"),
+    ],
+)
+def test_a_stream_that_is_closed_is_one_line(
+    models: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    closed: str,
+    arguments: str,
+    said: str,
+) -> None:
+    (tmp_path / "t.txt").write_text("A dog barks.\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["heedful", *arguments.split(), "--models", str(models)])
+    monkeypatch.setattr(sys, closed, None)  # as Python starts with its descriptor closed
+    with pytest.raises(SystemExit, match=said):
+        cli.main()
+    assert [file.name for file in tmp_path.iterdir()] == ["t.txt"]

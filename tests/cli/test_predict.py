@@ -83,8 +83,7 @@ def test_every_row_keeps_its_columns_and_gets_what_the_library_answers(
     command(file, str(target), "tiny-sst2", text_column="body", models=models, **options)
     rows = read(target)
     assert [{name: row[name] for name in TABLE[0]} for row in rows] == TABLE
-    assert rows[1]["predicted"] in ("", None)
-    assert rows[1]["score"] in ("", None)
+    assert {rows[1][name] for name in ("predicted", "score")} <= {"", None}
     filled = [row for row in rows if row["body"]]
     texts = [row["body"] for row in filled]
     probabilities = classifier.predict_proba(texts)
@@ -117,13 +116,8 @@ def test_pairs_labels_of_ones_own_and_plain_text(
     models: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     (tmp_path / "pairs.csv").write_text("a,b\ntwo kids,the dog\nbad,\n")
-    command(
-        str(tmp_path / "pairs.csv"),
-        "-",
-        premise_column="a",
-        hypothesis_column="b",
-        models=models,
-    )
+    columns: dict[str, Any] = {"premise_column": "a", "hypothesis_column": "b"}
+    command(str(tmp_path / "pairs.csv"), "-", models=models, **columns)
     pairs = list(csv.DictReader(io.StringIO(capfdbinary.readouterr().out.decode())))
     with heedful.load("tiny-nli", models=models) as model:
         [expected] = model.nli([("two kids", "the dog")])
@@ -178,10 +172,7 @@ def test_rows_of_other_columns_do_not_fit_a_table(models: Path, tmp_path: Path) 
         command(file, str(tmp_path / "o.csv"), "tiny-sst2", models=models)
     command(file, str(tmp_path / "o.jsonl"), "tiny-sst2", models=models)
     assert read(tmp_path / "o.jsonl")[-1]["note"] == "new"
-
-
-def test_the_file_is_opened_before_a_model_is_loaded(tmp_path: Path, models: Path) -> None:
-    with pytest.raises(CommandError, match=r"cannot read nowhere\.csv"):
+    with pytest.raises(CommandError, match=r"cannot read nowhere\.csv"):  # before a model is loaded
         command("nowhere.csv", str(tmp_path / "o.csv"), "tiny-sst2", models=models)
     with pytest.raises(StartupError, match="no bundle 'tiny'"):
         command("nowhere.csv", str(tmp_path / "o.csv"), "tiny", models=models)

@@ -21,6 +21,7 @@ from heedful.runtime.bundles.golden import Golden
 from heedful.runtime.errors import BundleError
 from heedful.runtime.service import Options, running
 from heedful.text.parse import Parser
+from tests.asking import present
 from tests.builders import BuiltParser, build_bundle
 from tests.runtime.test_bundle import replace_file
 from tools.local_model import open_folder
@@ -60,27 +61,24 @@ def place_of(content: bytes, tensor: str) -> int:
     return content.index(numpy_helper.to_array(found).tobytes()) + 4 * (8 + 4) - 1
 
 
+def broken_weight(folder: Path) -> None:
+    """Change a byte of a weight, and let the golden vectors vouch for the files as they are."""
+    content = (folder / ENCODER).read_bytes()
+    replace_file(folder, ENCODER, changed_byte(content, place_of(content, "table")))
+    repaired(folder)
+
+
 def repaired(folder: Path) -> None:
     """Let the golden vectors vouch for the files as they are: only comparing the vectors is left."""
-    card = read_card(folder)
-    kept = Golden.read((folder / GOLDEN).read_bytes(), kept_hashes(folder))
-    kept = Golden(kept.texts, kept.tokens, kept.heads, kept.outputs, hashes(card.files))
-    replace_file(folder, GOLDEN, kept.to_bytes())
-
-
-def kept_hashes(folder: Path) -> dict[str, str]:
     with np.load(folder / GOLDEN) as arrays:
-        files: dict[str, str] = json.loads(str(arrays["about"]))["files"]
-    return files
-
-
-def hashes(files: dict[str, str]) -> dict[str, str]:
-    return {name: sha for name, sha in files.items() if name != GOLDEN}
+        stored = json.loads(str(arrays["about"]))["files"]
+    files = {name: sha for name, sha in read_card(folder).files.items() if name != GOLDEN}
+    kept = Golden.read((folder / GOLDEN).read_bytes(), stored)
+    replace_file(folder, GOLDEN, replace(kept, files=files).to_bytes())
 
 
 def test_a_bundle_carries_32_sentences_of_each_kind_of_graph(golden: Path) -> None:
-    found = read(golden).golden
-    assert found is not None
+    found = present(read(golden).golden)
     assert len(found.texts) == len(set(found.texts)) == 32
     assert set(found.outputs) == {"float32", "int8"}
     for outputs in found.outputs.values():
@@ -92,17 +90,30 @@ def test_a_bundle_carries_32_sentences_of_each_kind_of_graph(golden: Path) -> No
     np.testing.assert_array_equal(again.outputs["int8"].vectors, found.outputs["int8"].vectors)
 
 
-def test_nothing_moves_where_they_were_written(bundle: Path, pipeline: BuiltParser) -> None:
-    found = selftest.run([bundle], str(pipeline.folder))
+def test_nothing_moves_where_they_were_written(
+    golden: Path,
+    pipeline: BuiltParser,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A folder named twice is tested once, and two of one name are refused."""
+    parser = str(pipeline.folder)
+    found = selftest.run([golden, golden], parser)
     assert found.moved == {}
-    deviation = found.deviations[NAME]
-    assert deviation is not None
-    assert deviation < 1e-6
+    assert list(found.deviations) == [NAME]
+    assert present(found.deviations[NAME]) < 1e-6
+    monkeypatch.setenv("HEEDFUL_MODELS", str(golden.parent))
+    for name in (NAME, str(golden)):
+        selftest.command([name], parser=parser)
+        assert capsys.readouterr().out.startswith(f"{NAME}: at most ")
+    copied = shutil.copytree(golden, tmp_path / "copied" / NAME)
+    with pytest.raises(CommandError, match="have the same name: test one at a time"):
+        selftest.run([golden, copied], parser)
 
 
 def test_what_is_no_number_has_moved(golden: Path) -> None:
-    found = read(golden).golden
-    assert found is not None
+    found = present(read(golden).golden)
     outputs = found.outputs["float32"]
     assert found.moved_outputs(outputs, "float32") == []
     for kind, broken in (
@@ -131,16 +142,11 @@ def test_a_byte_of_a_weight_is_caught_by_the_vectors_alone(
     bundle: Path, pipeline: BuiltParser
 ) -> None:
     """The golden file vouches for the new weights as well: start and measurement are refused with the figure."""
-    content = (bundle / ENCODER).read_bytes()
-    replace_file(bundle, ENCODER, changed_byte(content, place_of(content, "table")))
-    repaired(bundle)
+    broken_weight(bundle)
     said = r"golden\.npz: on this machine the vector of .* moved by [\d.e+-]+ \(at most 0\.002\)"
     with pytest.raises(BundleError, match=said):
         selftest.run([bundle], str(pipeline.folder))
-    with (
-        pytest.raises(BundleError, match=said),
-        open_folder(bundle, str(pipeline.folder)),
-    ):
+    with pytest.raises(BundleError, match=said), open_folder(bundle, str(pipeline.folder)):
         pass
 
 
@@ -152,9 +158,7 @@ def test_a_reload_refuses_what_moved_and_the_next_self_test_is_of_what_it_loaded
         async with running(options) as service:
             first, version = await service.self_test(), service.registry.cards[NAME].version
             assert await service.self_test() is first  # it is kept for a while: anybody may ask
-            content = (bundle / ENCODER).read_bytes()
-            replace_file(bundle, ENCODER, changed_byte(content, place_of(content, "table")))
-            repaired(bundle)
+            broken_weight(bundle)
             [refused] = (await service.reload()).refused
             assert "golden.npz: on this machine the vector of" in refused
             assert service.registry.cards[NAME].version == version
@@ -166,17 +170,12 @@ def test_a_reload_refuses_what_moved_and_the_next_self_test_is_of_what_it_loaded
     asyncio.run(reload())
 
 
-@pytest.fixture
-def several(pipeline: BuiltParser, tmp_path: Path) -> Path:
-    """A bundle whose texts may have several labels, without golden vectors."""
-    build_bundle(tmp_path, pipeline, name=NAME, multi_label=True)
-    return tmp_path / NAME
-
-
 def test_logits_of_several_labels_that_move_alike_are_caught(
-    several: Path, pipeline: BuiltParser
+    tmp_path: Path, pipeline: BuiltParser
 ) -> None:
     """Their softmax stays, but the service answers with sigmoids."""
+    several = tmp_path / NAME
+    build_bundle(tmp_path, pipeline, name=NAME, multi_label=True)
     add_golden(several, pipeline)
     assert selftest.run([several], str(pipeline.folder)).moved == {}
     head = onnx.load(several / HEAD)
@@ -186,28 +185,6 @@ def test_logits_of_several_labels_that_move_alike_are_caught(
     repaired(several)
     with pytest.raises(BundleError, match=r"golden\.npz: .* the answer of .* moved by"):
         selftest.run([several], str(pipeline.folder))
-
-
-def test_the_command_takes_names_and_folders_and_says_how_far_they_are(
-    bundle: Path,
-    pipeline: BuiltParser,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("HEEDFUL_MODELS", str(bundle.parent))
-    for name in (NAME, str(bundle)):
-        selftest.command([name], parser=str(pipeline.folder))
-        assert capsys.readouterr().out.startswith(f"{NAME}: at most ")
-
-
-def test_a_folder_named_twice_is_tested_once_and_two_of_one_name_are_refused(
-    bundle: Path, pipeline: BuiltParser, tmp_path: Path
-) -> None:
-    parser = str(pipeline.folder)
-    assert list(selftest.run([bundle, bundle], parser).deviations) == [NAME]
-    copied = shutil.copytree(bundle, tmp_path / "copied" / NAME)
-    with pytest.raises(CommandError, match="have the same name: test one at a time"):
-        selftest.run([bundle, copied], parser)
 
 
 def test_a_service_that_does_not_answer_is_named() -> None:

@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from heedful.cli.errors import CommandError
-from heedful.cli.texts import Columns, Dialect, Format, Row, Texts, format_of, open_texts
+from heedful.cli.texts import (
+    CHUNK,
+    CHUNK_CHARACTERS,
+    Columns,
+    Dialect,
+    Format,
+    Row,
+    Texts,
+    chunks,
+    format_of,
+    open_texts,
+)
 from heedful.files.rows import MAX_LINE
 from heedful.text.invisible import is_blank
 
@@ -23,87 +34,71 @@ texts_of_any_kind = st.lists(
 )
 
 
-UTF_8 = Dialect()
-
-
 def read(
-    content: bytes, format: Format, field: str = "text", dialect: Dialect = UTF_8
+    content: bytes, format: Format, field: str = "text", dialect: Dialect | None = None
 ) -> list[Row]:
-    return list(Texts(io.BytesIO(content), "corpus", format, Columns(field), dialect))
+    columns = Columns(field)
+    return list(Texts(io.BytesIO(content), "corpus", format, columns, dialect or Dialect()))
 
 
 @given(texts_of_any_kind)
-def test_json_lines_are_read_as_written(texts: list[str]) -> None:
+def test_what_is_written_is_read(texts: list[str]) -> None:
     content = "".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in enumerate(texts))
     assert [row.text for row in read(content.encode(), "jsonl")] == texts
-
-
-@given(texts_of_any_kind)
-def test_csv_is_read_as_written(texts: list[str]) -> None:
     # A lone carriage return inside quotes comes back as Python's csv writes it: as it was.
     written = io.StringIO(newline="")
-    writer = csv.writer(written)
-    writer.writerow(["id", "sentence"])
-    writer.writerows([[i, text] for i, text in enumerate(texts)])
-    rows = read(written.getvalue().encode(), "csv", "sentence")
-    assert [row.text for row in rows] == texts
-
-
-@given(texts_of_any_kind)
-def test_plain_text_is_a_text_a_line(texts: list[str]) -> None:
-    texts = [text for t in texts if (text := t.replace("\n", " ").strip("\r\n\ufeff \t"))]
-    texts = [text for text in texts if not is_blank(text)]
+    csv.writer(written).writerows([["id", "sentence"], *enumerate(texts)])
+    assert [row.text for row in read(written.getvalue().encode(), "csv", "sentence")] == texts
+    lines = [text for t in texts if (text := t.replace("\n", " ").strip("\r\n\ufeff \t"))]
+    lines = [text for text in lines if not is_blank(text)]
     for end in ("\n", "\r\n"):
-        content = "".join(text + end for text in texts).encode()
-        assert read(content, "txt") == [Row(text, n) for n, text in enumerate(texts, 1)]
-    if texts:
-        assert read(content.rstrip(b"\r\n"), "txt")[-1].text == texts[-1]
+        content = "".join(text + end for text in lines)
+        assert read(content.encode(), "txt") == [Row(text, n) for n, text in enumerate(lines, 1)]
+    if lines:
+        assert read(content.encode().rstrip(b"\r\n"), "txt")[-1].text == lines[-1]
 
 
 def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
     assert read("\ufeffdog\n\ufeffcat".encode(), "txt") == [Row("dog", 1), Row("\ufeffcat", 2)]
-    assert read('\ufefftext\r\n"a\r\nb"\r\nc\r\n'.encode(), "csv") == [
-        Row("a\r\nb", 2),
-        Row("c", 4),
-    ]
+    table = '\ufefftext\r\n"a\r\nb"\r\nc\r\n'
+    assert read(table.encode(), "csv") == [Row("a\r\nb", 2), Row("c", 4)]
+
+
+LONG = b"dog\n" + b"x" * (MAX_LINE + 1)
+NO_COLUMN = "corpus:1: no column 'text': .* id, body; set --text-column"
 
 
 @pytest.mark.parametrize(
-    ("format", "content", "said"),
+    ("format", "content", "dialect", "said"),
     [
-        ("txt", b"dog\n \ncat\n", "corpus:2: the text is blank: remove the line"),
-        ("txt", b"dog\n\xff\n", "corpus:2: byte 0xff is not UTF-8: save"),
-        (
-            "txt",
-            b"dog\n" + b"x" * (MAX_LINE + 1),
-            "corpus:2: the line is longer than 2097152 bytes",
-        ),
-        ("jsonl", b'{"text": "a"}\n{"text": \n', "corpus:2: not JSON .*: write one object a line"),
-        ("jsonl", b'{"text": "a"}\n\n{"text": "a"}\n', "corpus:2: the text is blank"),
-        ("jsonl", b'["a"]\n', "corpus:1: not a JSON object"),
-        (
-            "jsonl",
-            b'{"body": "a", "n": 1}\n',
-            "corpus:1: no 'text': .* body, n; set --text-column",
-        ),
-        ("jsonl", b'{"text": 7}\n', "corpus:1: 'text' must be a string"),
-        ("jsonl", b'{"text": "a"}\n{"text": ""}\n', "corpus:2: the text is blank"),
-        (
-            "csv",
-            b"id,body\n1,a\n",
-            "corpus:1: no column 'text': .* id, body; set --text-column",
-        ),
-        ("csv", b"text,text\n1,a\n", "corpus:1: two columns 'text'"),
-        ("csv", b'id,text\n1,"a\nb"\n2\n', "corpus:4: 1 cells where the header has 2: put"),
-        ("csv", b'id,text\n1,a\n2,"b\n', "corpus:3: a quote is opened here .*: close it"),
-        ("csv", b'id,text\n1,"a\n\n"\n2,\n', "corpus:5: the text is blank"),
+        ("txt", b"dog\n \ncat\n", "", "corpus:2: the text is blank: remove the line"),
+        ("txt", b"dog\n\xff\n", "", "corpus:2: byte 0xff is not UTF-8: save"),
+        ("txt", LONG, "", "corpus:2: the line is longer than 2097152 bytes"),
+        ("jsonl", b'{"text": "a"}\n{"text": \n', "", "corpus:2: not JSON .*: write one object"),
+        ("jsonl", b'{"text": "a"}\n\n{"text": "a"}\n', "", "corpus:2: the text is blank"),
+        ("jsonl", b'["a"]\n', "", "corpus:1: not a JSON object"),
+        ("jsonl", b'{"b": "a", "n": 1}\n', "", "corpus:1: no 'text': .* b, n; set --text-column"),
+        ("jsonl", b'{"text": 7}\n', "", "corpus:1: 'text' must be a string"),
+        ("csv", b"id,body\n1,a\n", "", NO_COLUMN),
+        ("csv", b"text,text\n1,a\n", "", "corpus:1: two columns 'text'"),
+        ("csv", b'id,text\n1,"a\nb"\n2\n', "", "corpus:4: 1 cells where the header has 2: put"),
+        ("csv", b'id,text\n1,a\n2,"b\n', "", "corpus:3: a quote is opened here .*: close it"),
+        ("csv", b'id,text\n1,"a\n\n"\n2,\n', "", "corpus:5: the text is blank"),
+        ("csv", b"text\n\xe9\n", "", "corpus:2: byte 0xe9 .*or set --encoding: cp1252 is"),
+        ("csv", b"text\n\x81\n", "cp1252", "--encoding cp1252 does not fit corpus: .*0x81"),
+        ("csv", b"text\n", "utf-16", "--encoding utf-16 does not fit corpus: .*BOM"),
+        ("csv", b"text\n", "latin9000", "--encoding latin9000 is unknown: cp1252 is Excel's"),
+        ("csv", b"text\n", "hex", "--encoding hex is unknown"),
+        ("jsonl", b"{}\n", ";", "--delimiter: corpus is jsonl, no table: leave it out"),
+        ("parquet", b"", "cp1252", "--encoding: corpus is parquet"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line_and_a_remedy(
-    format: Format, content: bytes, said: str
+    format: Format, content: bytes, dialect: str, said: str
 ) -> None:
+    delimited = len(dialect) == 1
     with pytest.raises(CommandError, match=said):
-        read(content, format)
+        read(content, format, dialect=Dialect("", dialect) if delimited else Dialect(dialect))
 
 
 @pytest.mark.parametrize(
@@ -120,63 +115,25 @@ def test_what_is_wrong_is_named_with_its_line_and_a_remedy(
 def test_tables_of_other_programs(
     format: Format, content: str, encoding: str, delimiter: str
 ) -> None:
-    written = content.encode(encoding or "utf-8")
-    texts = Texts(
-        io.BytesIO(written), "t", format, Columns(), Dialect(encoding, delimiter), blank=True
-    )
+    written = io.BytesIO(content.encode(encoding or "utf-8"))
+    texts = Texts(written, "t", format, Columns(), Dialect(encoding, delimiter), blank=True)
     assert list(texts)[-2:] == [Row("two, kids", 2), Row("café", 3)]
 
 
-@pytest.mark.parametrize(
-    ("format", "content", "dialect", "said"),
-    [
-        ("csv", b"text\n\xe9\n", Dialect(), "corpus:2: byte 0xe9 .*or set --encoding: cp1252 is"),
-        (
-            "csv",
-            b"text\n\x81\n",
-            Dialect("cp1252"),
-            "--encoding cp1252 does not fit corpus: .*0x81",
-        ),
-        ("csv", b"text\n", Dialect("utf-16"), "--encoding utf-16 does not fit corpus: .*BOM"),
-        (
-            "csv",
-            b"text\n",
-            Dialect("latin9000"),
-            "--encoding latin9000 is unknown: cp1252 is Excel's",
-        ),
-        ("csv", b"text\n", Dialect("hex"), "--encoding hex is unknown"),
-        (
-            "jsonl",
-            b"{}\n",
-            Dialect("", ";"),
-            "--delimiter: corpus is jsonl, no table: leave it out",
-        ),
-        ("parquet", b"", Dialect("cp1252"), "--encoding: corpus is parquet"),
-    ],
-)
-def test_what_does_not_fit_the_file_is_named(
-    format: Format, content: bytes, dialect: Dialect, said: str
-) -> None:
-    with pytest.raises(CommandError, match=said):
-        read(content, format, dialect=dialect)
-
-
-def test_no_more_is_read_than_is_asked_for() -> None:
+def test_no_more_is_read_than_is_asked_for_and_chunks_are_bounded() -> None:
     file = io.BytesIO(b"dog\n" * 100_000)
-    rows = iter(Texts(file, "corpus", "txt", Columns()))
-    assert next(rows) == Row("dog", 1)
+    assert next(iter(Texts(file, "corpus", "txt", Columns()))) == Row("dog", 1)
     assert file.tell() == 4
-
-
-def test_an_empty_file_has_no_text() -> None:
-    for format in ("txt", "jsonl", "csv"):
-        assert read(b"", format) == []
+    assert [read(b"", format) for format in ("txt", "jsonl", "csv")] == [[], [], []]
+    assert [len(one) for one in chunks(iter([Row("x", 1)] * (CHUNK + 1)))] == [CHUNK, 1]
+    half = Row("x" * (CHUNK_CHARACTERS // 2), 1)
+    assert [len(one) for one in chunks(iter([half] * 5))] == [2, 2, 1]
 
 
 def test_the_format_is_the_suffix() -> None:
-    assert [
-        format_of(f) for f in ("a.jsonl", "b/A.CSV.gz", "c.txt", "-", "d.parquet", "e.tsv")
-    ] == [*("jsonl", "csv", "txt", "txt", "parquet", "tsv")]
+    files = {"a.jsonl": "jsonl", "b/A.CSV.gz": "csv", "c.txt": "txt", "-": "txt", "e.tsv": "tsv"}
+    assert {file: format_of(file) for file in files} == files
+    assert format_of("d.parquet") == "parquet"
     with pytest.raises(CommandError, match="save it as one of these, or set --format"):
         format_of("corpus.xlsx")
 
@@ -189,7 +146,7 @@ def test_ids_come_along_and_blank_texts_where_they_are_wanted() -> None:
         Texts(io.BytesIO(b""), "corpus", "txt", Columns("text", "key"))
 
 
-def test_gzip_and_parquet(tmp_path: Path) -> None:
+def test_gzip(tmp_path: Path) -> None:
     file = tmp_path / "TEXTS.TXT.GZ"
     file.write_bytes(gzip.compress(b"dog\ncat\n"))
     with open_texts(str(file)) as opened:
@@ -197,21 +154,25 @@ def test_gzip_and_parquet(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-9])
     with open_texts(str(file)) as opened, pytest.raises(CommandError, match="no whole gzip"):
         list(Texts(opened, "t", "txt", Columns()))
-    table = tmp_path / "texts.parquet"
-    parquet.write_table(pyarrow.table({"text": ["dog", "cat", None], "id": [5, 6, 7]}), table)
-    with table.open("rb") as opened:
-        rows = list(Texts(opened, "t", "parquet", Columns("text", "id"), blank=True))
-        assert rows == [Row("dog", 1, "5"), Row("cat", 2, "6"), Row("", 3, "7")]
-        with pytest.raises(CommandError, match="t:3: the text is blank"):
-            list(Texts(opened, "t", "parquet", Columns()))
-        with pytest.raises(
-            CommandError, match="no column 'body': it holds text, id; set --text-column"
-        ):
-            list(Texts(opened, "t", "parquet", Columns("body")))
-    parquet.write_table(pyarrow.table({"text": ["dog"], "id": [b"5"], "ids": [["5"]]}), table)
-    for name in ("id", "ids"):
-        with table.open("rb") as opened, pytest.raises(CommandError) as caught:
-            list(Texts(opened, "t", "parquet", Columns("text", name)))
-        assert str(caught.value) == f"t:1: '{name}' must be a string or a number"
+
+
+def test_parquet() -> None:
+    def rows(
+        table: dict[str, list[object]], columns: Columns | None = None, *, blank: bool = False
+    ) -> list[Row]:
+        file = io.BytesIO()
+        parquet.write_table(pyarrow.table(table), file)
+        return list(Texts(file, "t", "parquet", columns or Columns(), blank=blank))
+
+    table: dict[str, list[object]] = {"text": ["dog", "cat", None], "id": [5, 6, 7]}
+    expected = [Row("dog", 1, "5"), Row("cat", 2, "6"), Row("", 3, "7")]
+    assert rows(table, Columns("text", "id"), blank=True) == expected
+    with pytest.raises(CommandError, match="t:3: the text is blank"):
+        rows(table)
+    with pytest.raises(CommandError, match="no column 'body': it holds text, id; set --text-c"):
+        rows(table, Columns("body"))
+    for id in (b"5", ["5"]):
+        with pytest.raises(CommandError, match=r"^t:1: 'id' must be a string or a number$"):
+            rows({"text": ["dog"], "id": [id]}, Columns("text", "id"))
     with pytest.raises(CommandError, match="is no parquet file"):
         list(Texts(io.BytesIO(b"dog\n"), "t", "parquet", Columns()))

@@ -40,43 +40,34 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_npy_is_numpys_own(tmp_path: Path) -> None:
-    write(tmp_path / "v.npy", 0, 12)
-    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), VECTORS)
+def read_json(file: Path) -> list[dict[str, Any]]:
+    content = file.read_bytes()
+    text = gzip.decompress(content) if file.suffix == ".gz" else content
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_every_format_holds_the_same_floats(tmp_path: Path) -> None:
+    """A file of .npy is numpy's own."""
+    every = [f"v{suffix}" for suffix in (".jsonl", ".jsonl.gz", ".npy", ".parquet")]
+    for name in every:
+        write(tmp_path / name, 0, 12)
+    assert names(tmp_path) == every
     np.save(tmp_path / "numpys.npy", VECTORS)
     assert (tmp_path / "v.npy").read_bytes() == (tmp_path / "numpys.npy").read_bytes()
-    assert names(tmp_path) == ["numpys.npy", "v.npy"]
+    parts = [read_json(tmp_path / name) for name in every[:2]]
+    for found in (*parts, parquet.read_table(tmp_path / "v.parquet").to_pylist()):
+        assert [(row["index"], row["id"]) for row in found] == [(i, f"id {i}") for i in range(12)]
+        vectors = np.array([row["embedding"] for row in found], np.float32)
+        np.testing.assert_array_equal(vectors, VECTORS)
 
 
-def test_json_lines_hold_the_same_floats(tmp_path: Path) -> None:
-    write(tmp_path / "v.jsonl", 0, 12)
-    write(tmp_path / "v.jsonl.gz", 0, 12)
-    write(tmp_path / "v.parquet", 0, 12)
-    content = (tmp_path / "v.jsonl").read_text()
-    assert gzip.decompress((tmp_path / "v.jsonl.gz").read_bytes()).decode() == content
-    rows = [json.loads(line) for line in content.splitlines()]
-    for found in (rows, parquet.read_table(tmp_path / "v.parquet").to_pylist()):
-        assert [row["index"] for row in found] == list(range(12))
-        assert [row["id"] for row in found] == [f"id {i}" for i in range(12)]
-        np.testing.assert_array_equal(
-            np.array([r["embedding"] for r in found], np.float32), VECTORS
-        )
-    assert names(tmp_path) == ["v.jsonl", "v.jsonl.gz", "v.parquet"]
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".jsonl", ".parquet"])
-def test_no_text_gives_no_row(tmp_path: Path, suffix: str) -> None:
-    out = tmp_path / f"v{suffix}"
-    write(out, 0, 0)
-    rows = {".npy": np.load, ".jsonl": Path.read_bytes, ".parquet": parquet.read_table}[suffix]
-    assert len(rows(out)) == 0
-    if suffix == ".npy":  # as wide as others, which it may be stacked with
-        assert np.load(out).shape == (0, 5)
-    if suffix == ".parquet":  # joined with others by the same column
-        assert parquet.read_table(out).column_names == ["index", "id", "embedding"]
-
-
-def test_a_skipped_text_has_no_line_and_a_row_of_nan(tmp_path: Path) -> None:
+def test_no_text_gives_no_row_and_a_skipped_one_none_or_nan(tmp_path: Path) -> None:
+    for suffix in (".npy", ".jsonl", ".parquet"):
+        write(tmp_path / f"none{suffix}", 0, 0)
+    assert np.load(tmp_path / "none.npy").shape == (0, 5)  # as wide as others to stack with
+    assert (tmp_path / "none.jsonl").read_bytes() == b""
+    table = parquet.read_table(tmp_path / "none.parquet")  # joined with others by the same column
+    assert (len(table), table.column_names) == (0, ["index", "id", "embedding"])
     vectors = VECTORS.copy()
     vectors[4] = np.nan
     for name in ("v.npy", "v.jsonl"):
@@ -84,8 +75,8 @@ def test_a_skipped_text_has_no_line_and_a_row_of_nan(tmp_path: Path) -> None:
             file.append(ROWS, vectors)
             file.finish()
     np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), vectors)
-    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
-    assert [row["index"] for row in rows] == [*range(4), *range(5, 12)]
+    found = [row["index"] for row in read_json(tmp_path / "v.jsonl")]
+    assert found == [*range(4), *range(5, 12)]
 
 
 @settings(max_examples=40)
