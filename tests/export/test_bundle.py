@@ -1,10 +1,11 @@
-"""export_bundle: what the card says, what is refused, and that nothing half-written is left."""
+"""export_bundle: what the card says and the files store, what is refused, and that nothing half-written is left."""
 
 import copy
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import torch
@@ -12,12 +13,18 @@ from torch import Tensor, nn
 
 from heedful.export.bundle import export_bundle
 from heedful.export.errors import ExportError, ParityError
+from heedful.export.onnx import encoder_graph, head_graph
 from heedful.export.parity import TOLERANCE
-from heedful.models.heads import RelatednessHead
+from heedful.export.weight_storage import round_weights
+from heedful.models.heads import BatchNormClassificationHead, BatchNormNLIHead, RelatednessHead
+from heedful.models.registry import build
+from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.runtime.bundles.bundle import Bundle, read
+from heedful.runtime.bundles.card import ENCODER
 from heedful.runtime.errors import BundleError
+from heedful.text.graph import open_session
 from heedful.text.vocab import Vocab
-from tests.export.trained import DIM, LABELS, MAX_TOKENS, trained
+from tests.export.trained import DIM, LABELS, MAX_TOKENS, WORDS, trained
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
@@ -25,32 +32,57 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-def test_the_card_says_what_was_exported(nli: Bundle) -> None:
-    card = nli.card
+def test_the_card_says_what_was_exported(nli: Bundle, plain: Bundle) -> None:
+    card, start = nli.card, trained("nli")
     assert (card.name, card.kind, card.labels) == ("ms-san-nli", "nli", LABELS["nli"])
     assert (card.dimension, card.max_tokens, card.alpha) == (2 * DIM, MAX_TOKENS, 0.5)
-    assert (card.tree, card.cost) == (True, "quadratic")
-    assert card.encoder.name == "ms-san"
-    parameters = trained("nli").model.encoder.parameters()
+    assert (card.tree, card.cost, card.encoder.name) == (True, "quadratic", "ms-san")
+    parameters = start.model.encoder.parameters()
     assert card.encoder.parameters == sum(parameter.numel() for parameter in parameters)
     assert card.parity.max_abs_error <= 1e-5 < card.parity.tolerance == TOLERANCE
-    before = trained("nli").vocab
     assert isinstance(nli.vocab, Vocab)
-    assert isinstance(before, Vocab)
-    assert nli.vocab.words == before.words
+    assert isinstance(start.vocab, Vocab)
+    assert nli.vocab.words == start.vocab.words
+    # A graph without distances asks for neither tree nor alpha.
+    feeds = {"ids": np.ones((2, 9), np.int64), "lengths": np.array([4, 9])}
+    (vectors,) = open_session(plain.files[ENCODER]).run(None, feeds)
+    assert vectors.shape == (2, plain.card.dimension)
+    assert (plain.card.tree, plain.card.alpha) == (False, None)
 
 
-def test_the_trained_model_is_left_as_it_was(tmp_path: Path) -> None:
+def test_weights_are_stored_small_and_say_nothing_of_the_machine(nli: Bundle) -> None:
+    graph = onnx.load(nli.folder / ENCODER).graph
+    matrices = {one.name: one for one in graph.initializer if len(one.dims) == 2}
+    kinds = {name: one.data_type for name, one in matrices.items()}
+    by_shape = {tuple(one.dims): name for name, one in matrices.items()}
+    assert kinds.pop(by_shape[WORDS, nli.card.dimension // 2]) == onnx.TensorProto.INT8
+    assert kinds.pop(by_shape[WORDS, 1]) == onnx.TensorProto.FLOAT
+    assert len(kinds) == 12  # four projections, four of the gate, two feed-forward layers
+    assert set(kinds.values()) == {onnx.TensorProto.FLOAT16}
+    for content in (file.read_bytes() for file in nli.folder.iterdir()):
+        assert b".py" not in content
+        assert str(Path.cwd()).encode() not in content
+
+
+def test_the_trained_model_is_left_as_it_was_and_its_bundle_is_replaced_by_a_later_one(
+    tmp_path: Path,
+) -> None:
     start = trained("embedding", average=True)
-    before = copy.deepcopy(start.model.state_dict())
-    export_bundle(start, tmp_path / "ms-san-toy")
+    before, out = copy.deepcopy(start.model.state_dict()), tmp_path / "ms-san-toy"
+    first = export_bundle(start, out)
     after = start.model.state_dict()
     assert start.model.training
     assert before.keys() == after.keys()
     assert all(torch.equal(before[key], after[key]) for key in before)
-    assert sorted(snapshot(tmp_path)) == [
-        f"ms-san-toy/{file}" for file in ("card.json", "encoder.onnx", "explain.onnx", "vocab.txt")
-    ]
+    files = ("card.json", "encoder.onnx", "explain.onnx", "vocab.txt")
+    assert sorted(snapshot(tmp_path)) == [f"ms-san-toy/{file}" for file in files]
+    assert export_bundle(start, out).version == first.version  # the same weights, the same files
+    with torch.no_grad():
+        next(iter(start.model.parameters())).mul_(2)
+    second = export_bundle(start, out)
+    assert second.version != first.version
+    assert read(out).card == second
+    assert [path.name for path in tmp_path.iterdir()] == ["ms-san-toy"]
 
 
 class OnlyRightInTorch(nn.Module):
@@ -60,46 +92,25 @@ class OnlyRightInTorch(nn.Module):
         return sentence[:, :2] + (1.0 if torch.compiler.is_exporting() else 0.0)
 
 
-def test_a_graph_that_differs_leaves_the_bundle_that_was_there(plain: Bundle) -> None:
+def test_what_is_wrong_leaves_the_bundle_that_was_there(plain: Bundle) -> None:
+    """A graph that differs, and what the runtime would refuse."""
     models = plain.folder.parent
     before = snapshot(models)
     wrong = trained("classification", average=True, head=OnlyRightInTorch())
     with pytest.raises(ParityError, match=r"the head graph is 1\.0e\+00 away from torch on "):
         export_bundle(wrong, plain.folder)
-    assert snapshot(models) == before
-
-
-def test_what_the_runtime_would_refuse_is_not_put_in_place(plain: Bundle) -> None:
-    models = plain.folder.parent
-    before = snapshot(models)
-    start = trained("classification", average=True)
+    three = replace(trained("classification", average=True), labels=("one", "two", "three"))
     with pytest.raises(BundleError, match=r"head\.onnx: gives \(1, 2\), the card says \(1, 3\)"):
-        export_bundle(replace(start, labels=("one", "two", "three")), plain.folder)
+        export_bundle(three, plain.folder)
     assert snapshot(models) == before
 
 
-def test_a_bundle_is_replaced_by_a_later_one(tmp_path: Path) -> None:
-    start = trained("embedding", average=True)
-    first = export_bundle(start, tmp_path / "ms-san-toy")
-    same = export_bundle(start, tmp_path / "ms-san-toy")
-    with torch.no_grad():
-        next(iter(start.model.parameters())).mul_(2)
-    second = export_bundle(start, tmp_path / "ms-san-toy")
-    assert same.version == first.version  # the same weights give the same files
-    assert second.version != first.version
-    assert read(tmp_path / "ms-san-toy").card == second
-    assert [path.name for path in tmp_path.iterdir()] == ["ms-san-toy"]
-
-
-def test_kind_and_head_must_agree(tmp_path: Path) -> None:
+def test_what_cannot_be_exported_is_refused_by_name(tmp_path: Path) -> None:
+    start = trained("nli")
     with pytest.raises(ExportError, match="a model of kind nli has a head"):
-        export_bundle(replace(trained("nli"), head=None), tmp_path / "x")
+        export_bundle(replace(start, head=None), tmp_path / "x")
     with pytest.raises(ExportError, match="a model of kind embedding has no head"):
         export_bundle(trained("embedding", head=nn.Linear(2 * DIM, 2)), tmp_path / "x")
-
-
-def test_weights_that_float16_cannot_hold_are_refused_by_name(tmp_path: Path) -> None:
-    start = trained("nli")
     with torch.no_grad():
         start.model.encoder.get_parameter("attention.key.weight")[0, 0] = 1e5
     with pytest.raises(ExportError, match=r"encoder\.attention\.key\.weight is beyond float16"):
@@ -112,16 +123,55 @@ def test_relatedness_has_five_scores_and_no_labels(tmp_path: Path) -> None:
     card = export_bundle(start, tmp_path / "ms-san-related")
     assert (card.kind, card.labels) == ("relatedness", ())
     assert card.parity.max_abs_error <= TOLERANCE
-    session = onnxruntime.InferenceSession(
-        tmp_path / "ms-san-related/head.onnx", providers=["CPUExecutionProvider"]
-    )
-    sides = torch.randn(2, 3, 2 * DIM)
-    (logits,) = session.run(None, {"first": sides[0].numpy(), "second": sides[1].numpy()})
+    session = open_session((tmp_path / "ms-san-related/head.onnx").read_bytes())
+    first, second = torch.randn(2, 3, 2 * DIM)
+    (logits,) = session.run(None, {"first": first.numpy(), "second": second.numpy()})
     assert start.head is not None
-    expected = start.head.eval()(*sides).detach()
+    expected = start.head.eval()(first, second).detach()
     np.testing.assert_allclose(logits, expected, atol=1e-2)  # the weights are rounded
-    four = replace(start, head=RelatednessHead(2 * DIM, hidden=4))
-    assert isinstance(four.head, RelatednessHead)
-    four.head.layers[-1] = nn.Linear(4, 4)
+    four = RelatednessHead(2 * DIM, hidden=4)
+    four.layers[-1] = nn.Linear(4, 4)
     with pytest.raises(BundleError, match=r"head\.onnx: gives \(1, 4\), the card says \(1, 5\)"):
-        export_bundle(four, tmp_path / "x")
+        export_bundle(replace(start, head=four), tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    ("head", "inputs"),
+    [
+        (BatchNormNLIHead(6, hidden=5), ("first", "second")),
+        (BatchNormClassificationHead(6, classes=2, hidden=5), ("sentence",)),
+    ],
+    ids=["nli", "classification"],
+)
+def test_a_batch_norm_head_exports(head: nn.Module, inputs: tuple[str, ...]) -> None:
+    """What training kept of its batches must reach the graph."""
+    rng = np.random.default_rng(0)
+    for _ in range(5):  # training moves the running means
+        head.train()(*torch.tensor(rng.normal(3, 2, (len(inputs), 16, 6)), dtype=torch.float32))
+    round_weights(head.eval())
+    session = open_session(head_graph(head, 6, inputs))
+    for size in (1, 2, 33):
+        sides = rng.normal(size=(len(inputs), size, 6)).astype(np.float32)
+        (logits,) = session.run(None, dict(zip(inputs, sides, strict=True)))
+        with torch.inference_mode():
+            expected = head(*map(torch.from_numpy, sides))
+        np.testing.assert_allclose(logits, expected, atol=1e-5, rtol=0)
+
+
+def test_disan_holds_no_weight_per_pair_and_feature() -> None:
+    """No tensor outside its two loops over the reference token has B*L*L*D values."""
+    torch.manual_seed(0)
+    table = word_table(torch.randn(WORDS, DIM), frozen=True)
+    model = SentenceEncoder(table, build("disan", {"dim": DIM}))
+    graph = onnx.load_from_string(encoder_graph(model.eval()))
+    assert [node.op_type for node in graph.graph.node].count("Scan") == 2
+    B, L = 4, 10
+    inner = {node.output[0] for node in graph.graph.node if node.output[0]}
+    for name in inner - {output.name for output in graph.graph.output}:
+        graph.graph.output.append(onnx.ValueInfoProto(name=name))
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), options)
+    feeds = {"ids": np.ones((B, L), np.int64), "lengths": np.full(B, L)}
+    sizes = [np.asarray(value).size for value in session.run(None, feeds)]
+    assert max(sizes) < B * L * L * DIM

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +19,19 @@ from heedful.export.weight_sharing import MIN_BYTES, share_weights
 from heedful.export.weight_storage import round_weights
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import SentenceEncoder, word_table
+from heedful.runtime.answers import TokenizedText
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, TOKENIZER, Card, ParserCard
 from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.runtime.engine.session import OrtSession
 from heedful.runtime.explain import gradients
+from heedful.runtime.explain.explain import ExplainResult
 from heedful.runtime.explain.graph import ExplainGraph
 from heedful.runtime.explain.run import ExplainOptions
-from heedful.runtime.service import Options, Service
+from heedful.runtime.service import Options, running
 from heedful.text.batch import Sentence, collate
 from heedful.text.parse import ParseJob, Parser
-from tests.asking import classify, embed, explain
+from tests.asking import classify, embed, explain, present, whole
 from tests.builders import BuiltParser
 from tests.export.trained import MAX_TOKENS, WORDS, classifier
 from tests.forests import forest
@@ -47,8 +48,7 @@ class Bundles:
     """A folder of models for each encoder, whose one bundle is exported when it is first asked for."""
 
     def __init__(self, folder: Path, parser: BuiltParser) -> None:
-        self.folder = folder
-        self.parser = parser
+        self.folder, self.parser = folder, parser
         self._trained: dict[str, TrainedModel] = {}
 
     def export(self, name: str) -> TrainedModel:
@@ -72,18 +72,6 @@ class Bundles:
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> Bundles:
     return Bundles(tmp_path_factory.mktemp("models"), pipeline)
-
-
-@pytest.fixture
-def served(name: str, bundles: Bundles) -> Iterator[tuple[Service, asyncio.Runner]]:
-    """A running service over the encoder `name`."""
-    bundles.export(name)
-    options = Options(bundles.folder / name, parser=str(bundles.parser.folder), threads=1)
-    with asyncio.Runner() as runner:
-        service = Service(options)
-        runner.run(service.start())
-        yield service, runner
-        runner.run(service.stop(timeout=5))
 
 
 def as_stored(module: nn.Module) -> Any:
@@ -114,42 +102,33 @@ def test_no_session_warns_of_a_constant_that_is_left_over(
     assert capfd.readouterr().err == ""
 
 
-SERVED = ("ms-san", "ms-san-bert", "disan")  # with trees, with pieces, with neither
+@pytest.mark.parametrize("name", ["ms-san", "ms-san-bert", "disan"])  # trees, pieces, neither
+def test_it_is_served_as_it_is_in_torch(name: str, bundles: Bundles) -> None:
+    trained, model = bundles.export(name), f"{name}-toy"
 
+    async def ask() -> list[np.ndarray]:
+        options = Options(bundles.folder / name, parser=str(bundles.parser.folder), threads=1)
+        async with running(options) as service:
+            together = (await embed(service, TEXTS, model=model)).value
+            alone = [(await embed(service, [text], model=model)).value[0] for text in TEXTS]
+            return [together, np.stack(alone), (await classify(service, TEXTS, model=model)).value]
 
-@pytest.mark.parametrize("name", SERVED)
-def test_it_is_served_as_it_is_in_torch(
-    name: str, bundles: Bundles, served: tuple[Service, asyncio.Runner]
-) -> None:
-    service, runner = served
-    vectors = runner.run(embed(service, TEXTS, model=f"{name}-toy")).value
-    scores = runner.run(classify(service, TEXTS, model=f"{name}-toy")).value
-
-    trained = bundles.export(name)
-    model, head = as_stored(trained.model), as_stored(trained.head or nn.Identity())
-    parses = Parser.load(bundles.parser.folder).parse(
-        [ParseJob(text, trained.max_tokens, True) for text in TEXTS]
-    )
+    vectors, alone, scores = asyncio.run(ask())
+    np.testing.assert_allclose(alone, vectors, atol=1e-5)
+    encoder, head = as_stored(trained.model), as_stored(trained.head or nn.Identity())
+    jobs = [ParseJob(text, trained.max_tokens, True) for text in TEXTS]
+    parses = Parser.load(bundles.parser.folder).parse(jobs)
     batch = collate([trained.vocab.sentence(parse.tokens, parse.heads) for parse in parses])
-    feeds = {"ids": batch.ids, "lengths": batch.lengths, "heads": batch.heads}
-    if batch.pieces is not None:
-        feeds["pieces"] = batch.pieces
+    feeds = batch.feeds(("ids", "lengths", *encoder.inputs), trained.alpha)
     with torch.inference_mode():
-        tensors = {key: torch.from_numpy(value) for key, value in feeds.items()}
-        expected = model(**tensors, alpha=torch.tensor(trained.alpha))
+        expected = encoder(**{key: torch.as_tensor(value) for key, value in feeds.items()})
         logits = head(expected)
-    sentences = expected[:, : model.dim - model.encoder.head_features]
+    sentences = expected[:, : encoder.dim - encoder.encoder.head_features]
     np.testing.assert_allclose(vectors, sentences, atol=1e-4)
     np.testing.assert_allclose(scores, logits.double().softmax(-1), atol=1e-4)
-    for text, vector in zip(TEXTS, vectors, strict=True):
-        alone = runner.run(embed(service, [text], model=f"{name}-toy")).value
-        np.testing.assert_allclose(alone[0], vector, atol=1e-5)
 
 
-INT8 = ("ms-san", "disan")  # DSA, LAMA and the Bi-LSTM are refused: they stay float32
-
-
-@pytest.mark.parametrize("name", INT8)
+@pytest.mark.parametrize("name", ["ms-san", "disan"])  # DSA, LAMA and the Bi-LSTM stay float32
 def test_in_int8_it_is_close_and_independent_of_the_batch(name: str, bundles: Bundles) -> None:
     made = make(bundles.export(name), name, int8=True)
     bundle = read(bundles.bundle(name))
@@ -172,28 +151,24 @@ def test_an_encoder_without_products_is_exported_in_floats(bundles: Bundles) -> 
 
 
 ALPHA = 0.8
-GRADIENTS = ("ms-san", "disan", "lama")  # three kinds of attention, all over words
 
 
-@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("name", ["ms-san", "disan", "lama"])  # three kinds of attention
 def test_integrated_gradients_are_torchs(
-    name: str,
-    bundles: Bundles,
-    served: tuple[Service, asyncio.Runner],
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, bundles: Bundles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By differences of the exported graph what autograd gives of the score at 2,000 places of the path."""
     monkeypatch.setattr(gradients, "TOLERANCE", 0.02)
-    service, runner = served
-    trained = bundles.export(name)
+    trained, asked = bundles.export(name), ExplainOptions(gradients=True)
+
+    async def ask() -> tuple[list[TokenizedText], ExplainResult]:
+        options = Options(bundles.folder / name, parser=str(bundles.parser.folder), threads=1)
+        async with running(options) as service:
+            return (await explain(service, [TEXTS[2]], asked, model=f"{name}-toy")).value
+
+    (tokens,), found = asyncio.run(ask())
+    given = present(whole(found.evidence)[0].gradients)
     model, head = as_stored(trained.model), as_stored(trained.head or nn.Identity())
-    text = TEXTS[2]
-    asking = explain(service, [text], ExplainOptions(gradients=True), model=f"{name}-toy")
-    (tokens,), found = runner.run(asking).value
-    assert found.evidence is not None
-    assert found.evidence[0] is not None
-    given = found.evidence[0].gradients
-    assert given is not None
     one = collate([trained.vocab.sentence(tokens.parse.tokens, tokens.parse.heads)])
     words = model.embedding(torch.from_numpy(one.ids)).detach()
     size = 2000
@@ -212,16 +187,13 @@ def test_integrated_gradients_are_torchs(
     head(vectors).softmax(-1)[:, label].sum().backward()
     assert path.grad is not None
     expected = (path.grad.mean(0) * words[0]).sum(-1)
-    assert (given.score, given.baseline) == pytest.approx(
-        [float(one[label]) for one in ends], abs=1e-5
-    )
+    scores = [float(end[label]) for end in ends]
+    assert (given.score, given.baseline) == pytest.approx(scores, abs=1e-5)
     change = abs(given.score - given.baseline)
     np.testing.assert_allclose(given.weights, expected, atol=0.01 * change, rtol=0)
-    assert given.error is not None
-    assert abs(given.weights.sum() - given.score + given.baseline) / change == pytest.approx(
-        given.error
-    )
-    assert given.error < 1e-3
+    error = abs(given.weights.sum() - given.score + given.baseline) / change
+    assert error == pytest.approx(present(given.error))
+    assert error < 1e-3
     assert 0 < given.spread < 0.02
 
 

@@ -21,17 +21,12 @@ from heedful.export.run import Choices, export_run, read
 from heedful.models.sentence import SentenceEncoder
 from heedful.runtime.answers import softmax
 from heedful.runtime.bundles import bundle
-from heedful.runtime.bundles.card import (
-    ENCODER_INT8,
-    EXPLAIN_INT8,
-    GOLDEN,
-    ParserCard,
-    ScoreCard,
-)
+from heedful.runtime.bundles.card import ENCODER_INT8, EXPLAIN_INT8, GOLDEN, ParserCard, ScoreCard
 from heedful.text.parse import Parser
 from heedful.training import checkpoint, tasks
 from heedful.training.errors import DataMissing
 from heedful.training.tasks.base import Example
+from tests.asking import present
 from tests.builders import BuiltParser
 from tests.export.test_run import train
 from tests.export.trained import DIM, WORDS, trained
@@ -56,36 +51,26 @@ def exported(run: Path, pipeline: BuiltParser) -> Path:
 def test_one_call_writes_all_of_it_and_it_passes_its_self_test(
     run: Path, exported: Path, pipeline: BuiltParser
 ) -> None:
+    """Of 6 rows that the run answers rightly the likeliest temperature is the least that is allowed."""
     found = bundle.read(exported)
     card = found.card
     assert {ENCODER_INT8, EXPLAIN_INT8, GOLDEN} <= set(found.files)
     assert card.composed == ROWS
     assert card.training.settings == checkpoint.record(run)["config"]
-    assert card.int8 is not None
-    assert card.trained is not None
-    assert card.int8.products == 12
-    assert MIN_COSINE < card.trained.cosine <= card.trained.cosine_float32 + 1e-4
-    assert card.trained.answers is not None
-    assert 0 < card.trained.answers < 0.02
+    int8, trained = present(card.int8), present(card.trained)
+    assert int8.products == 12
+    assert MIN_COSINE < trained.cosine <= trained.cosine_float32 + 1e-4
+    assert 0 < present(trained.answers) < 0.02
     (score,) = (one for one in card.scores if one.split == "dev")
-    assert (score.metric, score.rows, score.value) == ("accuracy", 6, card.int8.int8)
+    assert (score.metric, score.rows, score.value) == ("accuracy", 6, int8.int8)
     assert selftest.run([exported], str(pipeline.folder)).moved == {}
 
-
-def test_probabilities_are_divided_by_the_temperature_that_fits_dev(
-    run: Path, exported: Path, pipeline: BuiltParser
-) -> None:
-    """Of 6 rows that the run answers rightly the likeliest temperature is the least that is allowed."""
-    found = bundle.read(exported)
-    start = read(run)
-    task = tasks.get("sst2")
+    start, task = read(run), tasks.get("sst2")
     dev = DevSplit.read(task, task.dev.read(run.parent), Parser.load(pipeline.folder), start)
-    head = torch_head(start)
-    assert head is not None
-    logits = head(dev.sides(torch_vectors(start, dev.sentences)))
+    logits = present(torch_head(start))(dev.sides(torch_vectors(start, dev.sentences)))
     right = softmax(logits)[np.arange(6), [int(one.label) for one in dev.examples]]
-    assert (found.card.temperature < 1) == bool((right > 0.5).all())
-    assert found.card.temperature != 1
+    assert (card.temperature < 1) == bool((right > 0.5).all())
+    assert card.temperature != 1
 
 
 def test_what_cannot_be_exported_writes_nothing(

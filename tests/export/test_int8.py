@@ -1,5 +1,6 @@
 """Graphs of integer products: close to the float ones, and independent of the batch."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,27 +28,25 @@ from tests.builders import BuiltParser, build_bundle
 from tests.export.trained import MAX_TOKENS, WORDS, trained
 from tests.forests import forest
 
+PRODUCT = helper.make_node("MatMul", ["x", "w"], ["y"])
 
-def graph(nodes: list[onnx.NodeProto], shape: tuple[str | int, ...], **tensors: Floats) -> bytes:
+
+def graph(nodes: list[onnx.NodeProto], shape: Sequence[str | int], **tensors: Floats) -> bytes:
     """From x, of that shape, to y."""
-    made = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", "M"])],
-        [numpy_helper.from_array(value, name) for name, value in tensors.items()],
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, size)
+        for name, size in (("x", shape), ("y", [f"{i}" for i in range(len(shape))]))
     )
+    stored = [numpy_helper.from_array(value, name) for name, value in tensors.items()]
+    made = helper.make_graph(nodes, "g", [x], [y], stored)
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    content: bytes = model.SerializeToString()
-    return content
+    return bytes(model.SerializeToString())
 
 
-def run(model: onnx.ModelProto, **feeds: npt.NDArray[np.generic]) -> Floats:
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    (output,) = session.run(None, feeds)
-    return np.asarray(output, np.float32)
+def run(model: onnx.ModelProto, x: npt.NDArray[np.generic]) -> Floats:
+    providers = ["CPUExecutionProvider"]
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=providers)
+    return np.asarray(session.run(None, {"x": x})[0], np.float32)
 
 
 def test_columns_are_within_half_a_step() -> None:
@@ -68,18 +67,16 @@ def test_a_product_is_that_of_rounded_rows_and_columns(rows: int, width: int, se
     matrix = rng.normal(size=(width, 5)).astype(np.float32)
     x = (rng.normal(size=(rows, width)) * 10.0 ** rng.integers(-6, 6, (rows, 1))).astype(np.float32)
     x[0] = 0
-    model = onnx.load_from_string(
-        graph([helper.make_node("MatMul", ["x", "w"], ["y"])], ("N", width), w=matrix)
-    )
+    model = onnx.load_from_string(graph([PRODUCT], ("N", width), w=matrix))
     keys = {product.key for product in products(model)}
-    found = run(int8_graph(model, keys), x=x)
+    found = run(int8_graph(model, keys), x)
 
     largest = np.maximum(np.abs(x).max(1, keepdims=True), np.float32(1e-30))
     steps = largest * np.float32(1 / 127)
     columns, scales = int8_columns(matrix)
     sums = np.round(x / steps).astype(np.int64) @ columns.astype(np.int64)
     np.testing.assert_array_equal(found, sums.astype(np.float32) * scales * steps)
-    apart = np.abs(run(float_graph(model, keys), x=x) - x @ (columns * scales))
+    apart = np.abs(run(float_graph(model, keys), x) - x @ (columns * scales))
     assert (apart <= 1e-3 * steps).all()
 
 
@@ -87,18 +84,13 @@ def test_stored_matrices_are_seen_through() -> None:
     """Float16, or int8 rows with scales and turned round: a key is that of the values."""
     rng = np.random.default_rng(0)
     matrix = rng.normal(size=(6, 4)).astype(np.float16)
-    plain = graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])], ("N", 6), w=matrix.astype(np.float32)
-    )
-    stored = graph(
-        [
-            helper.make_node("Cast", ["half"], ["float"], to=TensorProto.FLOAT),
-            helper.make_node("Transpose", ["float"], ["turned"], perm=[1, 0]),
-            helper.make_node("MatMul", ["x", "turned"], ["y"]),
-        ],
-        ("N", 6),
-        half=np.ascontiguousarray(matrix.T),
-    )
+    plain = graph([PRODUCT], ("N", 6), w=matrix.astype(np.float32))
+    nodes = [
+        helper.make_node("Cast", ["half"], ["float"], to=TensorProto.FLOAT),
+        helper.make_node("Transpose", ["float"], ["turned"], perm=[1, 0]),
+        helper.make_node("MatMul", ["x", "turned"], ["y"]),
+    ]
+    stored = graph(nodes, ("N", 6), half=np.ascontiguousarray(matrix.T))
     (one,), (other,) = (products(onnx.load_from_string(content)) for content in (plain, stored))
     assert one.key == other.key
     small = float_graph(onnx.load_from_string(stored), {other.key})
@@ -108,17 +100,14 @@ def test_stored_matrices_are_seen_through() -> None:
 
 def test_elu_is_elu_with_the_same_bits_anywhere() -> None:
     rng = np.random.default_rng(0)
-    content = graph(
-        [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Elu", ["m"], ["y"])],
-        ("N", 3),
-        w=np.eye(3, dtype=np.float32),
-    )
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Elu", ["m"], ["y"])]
+    content = graph(nodes, ("N", 3), w=np.eye(3, dtype=np.float32))
     made = int8_graph(onnx.load_from_string(content), set())
     assert "Elu" not in {node.op_type for node in made.graph.node}
     x = (rng.normal(size=(701, 3)) * 3).astype(np.float32)
-    found = run(made, x=x)
+    found = run(made, x)
     np.testing.assert_allclose(found, np.where(x > 0, x, np.expm1(x)), atol=1e-6)
-    alone = np.concatenate([run(made, x=x[i : i + 1]) for i in range(0, 701, 50)])
+    alone = np.concatenate([run(made, x[i : i + 1]) for i in range(0, 701, 50)])
     np.testing.assert_array_equal(alone, found[::50])
 
 
@@ -161,11 +150,7 @@ def test_every_product_of_ms_san_is_taken_and_its_weights_stand_once(
     st.data(),
 )
 def test_a_vector_is_the_same_in_any_batch(
-    made: Bundle,
-    seed: int,
-    length: int,
-    others: list[int],
-    data: st.DataObject,
+    made: Bundle, seed: int, length: int, others: list[int], data: st.DataObject
 ) -> None:
     rng = np.random.default_rng(seed)
     sentence = random_sentence(rng, length)
@@ -192,13 +177,10 @@ def test_a_value_that_depends_on_the_batch_is_found(nli: Bundle) -> None:
     model = onnx.load_from_string(nli.files[ENCODER])
     every = products(model)
     read = every[0].read
-    model.graph.node.extend(
-        [
-            helper.make_node("Abs", [read], ["absolute"]),
-            helper.make_node("ReduceMax", ["absolute"], ["largest"], keepdims=0),
-            helper.make_node("Div", [read, "largest"], ["rounded"]),
-        ]
-    )
+    absolute = helper.make_node("Abs", [read], ["absolute"])
+    largest = helper.make_node("ReduceMax", ["absolute"], ["largest"], keepdims=0)
+    model.graph.node.extend([absolute, largest])
+    model.graph.node.append(helper.make_node("Div", [read, "largest"], ["rounded"]))
     found = batch_invariance.compare(model, {read, "rounded"}, nli.card, nli.vocab)
     assert found.dependent == {"rounded"}
 

@@ -1,23 +1,38 @@
-"""A linear head on a frozen encoder: a bundle that the service reads, with numpy's answers."""
+"""Linear heads of vectors and of words on a frozen encoder: bundles that the service reads, with numpy's answers."""
 
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from heedful.export.errors import ParityError
+from heedful.export import bag
+from heedful.export.errors import ExportError, ParityError
 from heedful.export.linear_head import LinearHead, Provenance, head_graph, write_bundle
+from heedful.export.typical import CENTROIDS, LEAST, typical
 from heedful.runtime.answers import softmax
-from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.bundle import Bundle, read
 from heedful.runtime.bundles.card import TYPICAL, DataCard, TrustCard, TypicalCard
+from heedful.runtime.bundles.typical import Typical
 from heedful.runtime.errors import BundleError
 from heedful.runtime.service import Options, running
+from heedful.text.arrays import Floats
 from heedful.text.graph import open_session
-from tests.asking import classify, embed
-from tests.builders import DIMENSION, build_bundle, build_models
+from heedful.text.vocab import Vocab
+from heedful.training.bag import word_keys
+from heedful.training.linear import Linear, Recipe, Texts
+from tests.asking import classify, embed, explain
+from tests.builders import DIMENSION, BuiltParser, build_bundle, build_models, build_pieces
 
+TEXTS = [
+    *("the dog is good", "two kids wash", "zebras wash zebras", "a man at the ballgame"),
+    *("not good at all", "bad zebras", "the kids wash their hands", "bad"),
+]
+SPLIT = [text.split() for text in TEXTS]
+TARGETS = np.eye(3, dtype=bool)[[0, 1, 2, 0, 1, 2, 1, 2]]
+MOODS = ("sad", "calm", "glad")
 MADE = Provenance(
     task="mood",
     data=DataCard(name="moods.csv", rows=3, licence="not stated", note="made up"),
@@ -25,57 +40,32 @@ MADE = Provenance(
     seed=1,
 )
 RNG = np.random.default_rng(0)
-HEAD = LinearHead(
-    RNG.normal(size=(3, DIMENSION)), RNG.normal(size=3), ("sad", "calm", "glad"), normalize=True
-)
+HEAD = LinearHead(RNG.normal(size=(3, DIMENSION)), RNG.normal(size=3), MOODS, normalize=True)
 TYPICAL_CARD = TypicalCard(dataset="toy", sentences=10, centroids=1, threshold=0.3)
-TRUST = TrustCard(
-    dataset="toy",
-    metric="accuracy",
-    rows=4,
-    value=0.5,
-    controls=(),
-    sentences=4,
-    attention=0.5,
-    evidence=0.5,
-    random=0.5,
-    wins=0.5,
-    correlation=None,
-)
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    build_models(folder)
-    return folder
+SHARES = dict.fromkeys(("value", "attention", "evidence", "random", "wins"), 0.5)
+FACTS = {"dataset": "toy", "metric": "accuracy", "rows": 4, "sentences": 4}
+TRUST = TrustCard.model_validate({**FACTS, **SHARES, "controls": (), "correlation": None})
 
 
 @pytest.mark.parametrize("normalize", [True, False])
 def test_the_graph_is_numpys(normalize: bool) -> None:
     head = LinearHead(HEAD.coefficients, HEAD.intercepts, HEAD.labels, normalize)
-    session = open_session(head_graph(head, DIMENSION))
     vectors = RNG.normal(size=(5, DIMENSION)).astype(np.float32) * 10
     vectors[2] = 0
-    (found,) = session.run(None, {"sentence": vectors})
+    (found,) = open_session(head_graph(head, DIMENSION)).run(None, {"sentence": vectors})
     np.testing.assert_allclose(found, head.logits(vectors), atol=1e-4)
     np.testing.assert_allclose(found[2], head.intercepts, atol=1e-6)
-
-
-def test_a_binary_head_gives_the_sigmoid() -> None:
     row = RNG.normal(size=DIMENSION)
-    head = LinearHead.binary(row, 0.5, ("no", "yes"), normalize=False)
-    vectors = RNG.normal(size=(4, DIMENSION)).astype(np.float32)
-    expected = 1 / (1 + np.exp(-(vectors @ row + 0.5)))
-    np.testing.assert_allclose(softmax(head.logits(vectors))[:, 1], expected)
+    binary = LinearHead.binary(row, 0.5, ("no", "yes"), normalize=False)
+    expected = 1 / (1 + np.exp(-(vectors @ row + 0.5)))  # the sigmoid
+    np.testing.assert_allclose(softmax(binary.logits(vectors))[:, 1], expected, atol=1e-12)
 
 
 def test_the_service_serves_it_over_any_base(tmp_path: Path) -> None:
     """Embeddings, classifiers and pairs' models; int8 and explain graphs come along, the temperature does not."""
     parser = build_models(tmp_path)
-    build_bundle(
-        tmp_path, parser, name="tiny-int8", kind="nli", explain=True, int8=True, temperature=3.0
-    )
+    graphs: dict[str, Any] = {"explain": True, "int8": True, "temperature": 3.0}
+    build_bundle(tmp_path, parser, name="tiny-int8", kind="nli", **graphs)
     bases = ("tiny-flat", "tiny-sst2", "tiny-int8")
     for base in bases:
         bundle = read(tmp_path / base)
@@ -86,34 +76,114 @@ def test_the_service_serves_it_over_any_base(tmp_path: Path) -> None:
         assert [data.name for data in card.training.data] == ["toy", "moods.csv"]
 
     async def ask() -> None:
-        texts = ["two kids wash", "the dog is bad"]
         async with running(Options(tmp_path, threads=1)) as service:
             for base in bases:
-                vectors = await embed(service, texts, model=base)
-                found = await classify(service, texts, model=f"mood-{base}")
-                np.testing.assert_allclose(
-                    found.value, softmax(HEAD.logits(vectors.value)), atol=1e-5
-                )
+                vectors = (await embed(service, TEXTS[:2], model=base)).value
+                found = (await classify(service, TEXTS[:2], model=f"mood-{base}")).value
+                np.testing.assert_allclose(found, softmax(HEAD.logits(vectors)), atol=1e-5)
 
     asyncio.run(ask())
 
 
-def test_what_was_measured_of_the_base_is_not_said_of_the_new_bundle(
-    models: Path, tmp_path: Path
+def test_what_is_said_of_the_base_is_not_said_of_it_and_a_wrong_head_is_not_written(
+    tmp_path: Path, pipeline: BuiltParser
 ) -> None:
-    base = read(models / "tiny-sst2")
+    build_bundle(tmp_path, pipeline)
+    base = read(tmp_path / "tiny-sst2")
     measured = base.card.model_copy(update={"typical": TYPICAL_CARD, "trust": TRUST})
-    base = replace(base, card=measured, files={**base.files, TYPICAL: b"an index"})
-    card = write_bundle(base, HEAD, MADE, tmp_path / "mood")
+    measured_base = replace(base, card=measured, files={**base.files, TYPICAL: b"an index"})
+    card = write_bundle(measured_base, HEAD, MADE, tmp_path / "mood")
     assert (card.typical, card.trust) == (None, None)
-
-
-def test_a_head_that_cannot_be_written_leaves_no_folder(models: Path, tmp_path: Path) -> None:
-    base = read(models / "tiny-flat")
     broken = LinearHead(HEAD.coefficients * np.nan, HEAD.intercepts, HEAD.labels)
     with pytest.raises(ParityError, match="away from numpy"):
-        write_bundle(base, broken, MADE, tmp_path / "mood")
+        write_bundle(base, broken, MADE, tmp_path / "wrong")
     twice = LinearHead(HEAD.coefficients, HEAD.intercepts, ("sad", "sad", "glad"))
     with pytest.raises(BundleError, match="all different"):
-        write_bundle(base, twice, MADE, tmp_path / "mood")
-    assert not (tmp_path / "mood").exists()
+        write_bundle(base, twice, MADE, tmp_path / "wrong")
+    assert not (tmp_path / "wrong").exists()
+
+
+@pytest.mark.parametrize("kind", ["words", "int8", "pieces"])
+def test_the_service_answers_as_numpy_by_words(
+    kind: str, tmp_path: Path, pipeline: BuiltParser
+) -> None:
+    """The base may have a tree, int8 and explain graphs, or pieces; words that it lacks count too."""
+    rounded = kind == "int8"
+    graphs: dict[str, Any] = {"tree": kind != "pieces", "explain": rounded, "int8": rounded}
+    pieces = build_pieces() if kind == "pieces" else None
+    build_bundle(tmp_path, pipeline, name="tiny-base", kind="embedding", pieces=pieces, **graphs)
+    base = read(tmp_path / "tiny-base")
+    lexicon = base.vocab
+    if isinstance(lexicon, Vocab):
+        lexicon = Vocab([*lexicon.words[2:], "zebras", "all"])
+    sentences = [lexicon.sentence(text, np.arange(len(text))) for text in SPLIT]
+    keys = [word_keys(one, len(lexicon)) for one in sentences]
+
+    async def run() -> None:
+        async with running(Options(tmp_path, str(pipeline.folder), threads=1)) as service:
+            vectors = (await embed(service, TEXTS, model="tiny-base", normalize=True)).value
+            texts = Texts(keys, vectors)
+            expected = {}
+            for name, reads_vectors in (("both", True), ("alone", False)):
+                recipe = Recipe(words=True, vectors=reads_vectors, strength=10)
+                linear = replace(Linear.fit(recipe, texts, TARGETS), temperature=2.0)
+                attach = bag.with_words if reads_vectors else bag.words_alone
+                made = attach(base, lexicon, linear)
+                assert bag.check(made, linear, sentences) < 1e-4
+                head = bag.head_of(linear, MOODS)
+                write_bundle(made, head, MADE, tmp_path / f"tiny-{name}")
+                expected[f"tiny-{name}"] = linear.logits(texts)
+            await service.reload()
+            assert not service.refused
+            for name, logits in expected.items():
+                found = await classify(service, TEXTS, model=name, raw=True)
+                np.testing.assert_allclose(found.value, logits, atol=1e-3)
+                alone = await classify(service, TEXTS[2:3], model=name, raw=True)
+                np.testing.assert_allclose(alone.value[0], found.value[2], atol=1e-5)
+            if kind == "int8":
+                assert service.precisions["tiny-both"] == "int8"
+                assert (await explain(service, TEXTS[:1], model="tiny-both")).value
+
+    asyncio.run(run())
+
+
+def test_a_composed_word_has_its_own_key(tmp_path: Path, pipeline: BuiltParser) -> None:
+    """Words that are composed from their spelling are distinguished, in numpy and in the graph."""
+    rows = 2**12
+    vocab = Vocab(["the", "dog"], composed=rows)
+    sentences = [vocab.sentence(text, np.arange(len(text))) for text in SPLIT]
+    keys = [word_keys(one, len(vocab)) for one in sentences]
+    distinct = {key for each in keys for key in each.tolist()}
+    assert len(distinct) == len({word for text in SPLIT for word in text})
+    build_bundle(tmp_path, pipeline, name="tiny-base", kind="embedding", tree=False)
+    base = read(tmp_path / "tiny-base")
+    card = base.card.model_copy(update={"composed": rows})
+    texts = Texts(keys, np.zeros((len(TEXTS), 8), np.float32))
+    linear, wrong = (
+        Linear.fit(Recipe(words=True, vectors=False, strength=strength), texts, TARGETS)
+        for strength in (1, 5)
+    )
+    made = bag.words_alone(Bundle(base.folder, card, base.files, vocab), vocab, linear)
+    assert bag.check(made, linear, sentences) < 1e-4
+    with pytest.raises(ParityError, match="away from numpy"):
+        bag.check(made, wrong, sentences)
+
+
+def near(axis: int, count: int, seed: int) -> Floats:
+    """(count, 8) vectors around one axis."""
+    noise = np.random.default_rng(seed).normal(scale=0.2, size=(count, 8))
+    vectors: Floats = (np.eye(8)[axis] + noise).astype(np.float32)
+    return vectors
+
+
+def test_a_share_is_that_of_training_sentences_farther_away() -> None:
+    """Half of unseen sentences lie farther than the index's median, and strangers farther than all."""
+    index = typical(near(0, 2000, 1))
+    assert index.centroids.shape == (CENTROIDS, 8)
+    assert index.share(index.centroids).min() > 0.99  # nothing is nearer than a centroid itself
+    assert np.median(index.share(near(0, 2000, 2))) == pytest.approx(0.5, abs=0.05)
+    assert index.share(near(5, 100, 3)).max() < 0.01
+    again = Typical.read(index.to_bytes(), 8)
+    np.testing.assert_array_equal(again.share(near(0, 9, 4)), index.share(near(0, 9, 4)))
+    with pytest.raises(ExportError, match=f"{LEAST - 1} training sentences are too few"):
+        typical(near(0, LEAST - 1, 1))

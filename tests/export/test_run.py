@@ -1,6 +1,5 @@
 """From a text file of trees to an answer: trained, exported and served, each for real."""
 
-import asyncio
 import io
 import json
 import shutil
@@ -13,18 +12,17 @@ import torch
 from rich.console import Console
 from safetensors.torch import load_file
 
+import heedful
 from heedful.cli import export
 from heedful.export import run
 from heedful.export.bundle import export_bundle
 from heedful.export.weight_storage import Storage, int8_rows
 from heedful.runtime.bundles.bundle import read
-from heedful.runtime.service import Options, running
 from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.training import checkpoint, loop
 from heedful.training.config import Paths, RunConfig
 from heedful.training.errors import RunMissing
-from tests.asking import classify
 from tests.builders import BuiltParser
 from tests.transformer import tiny_folder
 from tools.unpack import BASE_RUN, PACKED, SCALE, unpack
@@ -63,9 +61,8 @@ def train(folder: Path, parser: Path, **changes: Any) -> Path:
             **changes,
         }
     )
-    paths = Paths(
-        folder / "run", folder, str(parser), folder / "cache", Path("configs/toy-sst2.toml")
-    )
+    file = Path("configs/toy-sst2.toml")
+    paths = Paths(folder / "run", folder, str(parser), folder / "cache", file)
     loop.train(config, paths, resume=False, console=Console(file=io.StringIO()))
     return paths.run
 
@@ -82,48 +79,42 @@ def over_transformer(
     }
 
 
-async def probabilities(models: Path, parser: Path) -> np.ndarray:
-    """What the one bundle in `models` answers to TEXTS."""
-    async with running(Options(models, str(parser), device="cpu", threads=1)) as service:
-        return (await classify(service, TEXTS)).value
-
-
-@pytest.mark.parametrize(
-    ("transformer", "storage"),
-    [
-        (None, "normal"),
-        ({}, "small"),
-        ({"lora_rank": 2}, "normal"),
-        pytest.param({"freeze": ("transformer",)}, "normal", marks=pytest.mark.slow),
-    ],
-)
-def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
-    tmp_path: Path, pipeline: BuiltParser, transformer: dict[str, Any] | None, storage: Storage
+@pytest.mark.parametrize("changes", [{}, {"lora_rank": 2}, {"freeze": ("transformer",)}], ids=str)
+def test_what_was_not_trained_is_read_from_where_it_came_from(
+    tmp_path: Path, pipeline: BuiltParser, changes: dict[str, Any]
 ) -> None:
-    changes = {} if transformer is None else over_transformer(tmp_path, **transformer)
-    folder = train(tmp_path, pipeline.folder, **changes)
-    assert (folder / checkpoint.VOCAB).exists() is (transformer is None)
+    folder = train(tmp_path, pipeline.folder, **over_transformer(tmp_path, **changes))
+    assert not (folder / checkpoint.VOCAB).exists()
     trained = run.read(folder)
-    if transformer is not None:  # what was not trained is read from where it came from
-        stored, start = checkpoint.best(folder), load_file(tmp_path / "tiny/model.safetensors")
-        assert (f"sentence.{TABLE}" in stored) is not bool(transformer)
-        start_table = start["embeddings.word_embeddings.weight"]
-        assert torch.equal(trained.model.state_dict()[TABLE], start_table) is bool(transformer)
-        how = "frozen" if "freeze" in transformer else "fine-tuned"
-        assert trained.training.vectors == f"{tmp_path / 'tiny'}, {how}"
+    stored, start = checkpoint.best(folder), load_file(tmp_path / "tiny/model.safetensors")
+    assert (f"sentence.{TABLE}" in stored) is not bool(changes)
+    start_table = start["embeddings.word_embeddings.weight"]
+    assert torch.equal(trained.model.state_dict()[TABLE], start_table) is bool(changes)
+    how = "frozen" if "freeze" in changes else "fine-tuned"
+    assert trained.training.vectors == f"{tmp_path / 'tiny'}, {how}"
 
+
+@pytest.mark.parametrize("storage", ["normal", "small"])
+def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
+    tmp_path: Path, pipeline: BuiltParser, storage: Storage
+) -> None:
+    """Of words, and of a transformer with adapters in small storage."""
+    small = storage == "small"
+    changes = over_transformer(tmp_path, lora_rank=2) if small else {}
+    trained = run.read(train(tmp_path, pipeline.folder, **changes))
     models = tmp_path / "models"
     card = export_bundle(trained, models / "ms-san-sst2", storage)
     assert read(models / "ms-san-sst2").card == card
     assert (card.task, card.kind, card.labels) == (
-        *("sst2", "classification"),
+        "sst2",
+        "classification",
         ("negative", "positive"),
     )
     assert (card.max_tokens, card.alpha, card.licence) == (30, 0.25, "CC0-1.0")
     assert card.parser.fingerprint == pipeline.fingerprint
     assert card.training.config == "configs/toy-sst2.toml"
     assert [(score.split, score.rows) for score in card.scores] == [("dev", 6)]
-    assert ("int8, large tables int4" in card.parity.against) == (storage == "small")
+    assert ("int8, large tables int4" in card.parity.against) == small
 
     parses = Parser.load(pipeline.folder).parse([ParseJob(text, 30, True) for text in TEXTS])
     batch = collate([trained.vocab.sentence(parse.tokens, parse.heads) for parse in parses])
@@ -132,8 +123,9 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
         assert trained.head is not None
         vectors = trained.model.eval()(**{name: torch.as_tensor(v) for name, v in feeds.items()})
         expected = trained.head.eval()(vectors).softmax(-1)
-    found = asyncio.run(probabilities(models, pipeline.folder))
-    np.testing.assert_allclose(found, expected, atol=1e-2 if transformer is None else 2e-2)
+    with heedful.load(models / "ms-san-sst2", parser=str(pipeline.folder)) as model:
+        found = model.predict_proba(TEXTS)
+    np.testing.assert_allclose(found, expected, atol=2e-2 if small else 1e-2)
 
 
 def test_a_run_in_8_bits_over_another_is_exported_without_the_dataset(

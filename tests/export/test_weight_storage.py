@@ -47,9 +47,6 @@ def test_int4_values_are_within_half_a_step_of_their_block(width: int) -> None:
     assert ((found - blocks).abs() <= step * 0.51 + 2 * half).all()
     assert (found[7] == 0.5).all()
     assert table.rows.numel() == weight.numel() // 2
-
-
-def test_an_odd_width_has_no_int4_form() -> None:
     with pytest.raises(ValueError, match="a table of 5 features has no int4 form"):
         Int4Table(torch.randn(3, 5))
 
