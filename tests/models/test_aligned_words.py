@@ -1,4 +1,4 @@
-"""The words that a sentence vector carries, and the head that aligns them, against loops."""
+"""The words that a sentence vector carries, the head that aligns them and the relatedness head, against loops."""
 
 import math
 from typing import Any, cast
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.models.aligned_words import WORDS, AlignedNLIHead, FirstWords
-from heedful.models.heads import NLIHead
+from heedful.models.heads import NLIHead, RelatednessHead, expected_score
 from heedful.models.ms_san import MSSAN
 from tests.models.conftest import array
 from tests.reference import aligned_words as reference
@@ -107,3 +107,23 @@ def test_the_words_follow_the_sentence_vector_of_the_paper(states: bool) -> None
     read = torch.cat([x, explained.states], dim=-1) if states else x
     torch.testing.assert_close(vectors[:, plain.dim :], model.first_words(read, mask))
     torch.testing.assert_close(explained.sentence, vectors)
+
+
+def test_relatedness_is_the_formula_of_tai_et_al_in_either_order() -> None:
+    torch.manual_seed(0)
+    relatedness = RelatednessHead(6, hidden=4, dropout=0.5).eval()
+    w_1, b_1, w_2, b_2 = map(array, relatedness.parameters())
+    a, b = np.random.default_rng(0).normal(size=(2, 3, 6)).astype(np.float32)
+    first, second = torch.from_numpy(a), torch.from_numpy(b)
+    logits = relatedness(first, second)
+    expected = []
+    for x, y in zip(a, b, strict=True):
+        features = [*map(abs, x - y), *(x * y)]
+        hidden = [1 / (1 + math.exp(-value)) for value in w_1 @ features + b_1]
+        scores = np.exp(w_2 @ hidden + b_2)
+        expected.append(sum((i + 1) * s for i, s in enumerate(scores)) / sum(scores))
+    found = expected_score(logits)
+    np.testing.assert_allclose(found.detach(), expected, rtol=1e-5)
+    assert logits.shape == (3, 5)
+    assert ((found >= 1) & (found <= 5)).all()
+    torch.testing.assert_close(relatedness(second, first), logits)

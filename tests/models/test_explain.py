@@ -1,7 +1,5 @@
 """What every encoder of the registry says of itself: a new one is tested by being registered."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -16,13 +14,15 @@ from tests.models.test_encoders import DIM, encoder, run
 PRIORS = ("direction", "word", "dependency")
 
 
-def explain(model: nn.Module, x: Tensor, heads: Tensor, **switches: Any) -> Explanation:
-    """The explanation of the one sentence x (L, D)."""
+def explain(
+    model: nn.Module, x: Tensor, heads: Tensor, *, length: int | None = None, **switches: bool
+) -> Explanation:
+    """The explanation of the one sentence x (L, D), of which `length` tokens are no padding."""
     structure = {"heads": heads[None], "alpha": torch.tensor(0.8), "cls": x[None, 0] * 2}
     read = {name: structure[name] for name in model.inputs}  # type: ignore[union-attr]
     explanation: Explanation = model.explain(  # type: ignore[operator]  # nn.Module hides both
         x[None],
-        torch.tensor([len(x)]),
+        torch.tensor([length or len(x)]),
         **read,
         **{name: torch.tensor(on) for name, on in switches.items()},
     )
@@ -39,7 +39,9 @@ def sentence(length: int) -> tuple[Tensor, Tensor]:
 @torch.no_grad()
 @pytest.mark.parametrize("length", [1, 2, 9])
 @pytest.mark.parametrize("name", sorted(ENCODERS))
-def test_weights_are_weights_and_the_vector_is_forwards(name: str, length: int) -> None:
+def test_weights_are_weights_the_vector_is_forwards_and_padding_gets_nothing(
+    name: str, length: int
+) -> None:
     model = encoder(name)
     x, heads = sentence(length)
     found = explain(model, x, heads)
@@ -63,31 +65,19 @@ def test_weights_are_weights_and_the_vector_is_forwards(name: str, length: int) 
         assert weights.shape == (1, length)
         assert 0 < weights.min() <= weights.max() < 1
 
-
-@torch.no_grad()
-@pytest.mark.parametrize("name", sorted(ENCODERS))
-def test_padding_changes_nothing_and_gets_nothing(name: str) -> None:
-    model = encoder(name)
-    x, heads = sentence(6)
-    alone = explain(model, x, heads)
-    structure = {
-        "heads": torch.cat([heads, torch.arange(6, 9)])[None],
-        "alpha": torch.tensor(0.8),
-        "cls": x[None, 0] * 2,  # as `run` has it
-    }
-    padded = model.explain(  # type: ignore[operator]  # nn.Module hides it
-        torch.cat([x, torch.full((3, DIM), 7.0)])[None],
-        torch.tensor([6]),
-        **{key: structure[key] for key in model.inputs},  # type: ignore[union-attr]  # as above
-    )
+    padding = torch.full((3, DIM), 7.0)
+    governors = torch.cat([heads, torch.arange(length, length + 3)])
+    padded = explain(model, torch.cat([x, padding]), governors, length=length)
     for kind in ("pooling", "maps", "gate"):
-        expected, found = getattr(alone, kind), getattr(padded, kind)
-        assert list(found) == list(expected)
+        expected, wider = getattr(found, kind), getattr(padded, kind)
+        assert list(wider) == list(expected)
         for title, weights in expected.items():
-            inside = found[title][:, :6] if weights.shape[1] != 1 else found[title]
-            torch.testing.assert_close(inside[..., :6], weights, atol=1e-5, rtol=0)
+            inside = wider[title]
+            if inside.ndim == 3 and inside.shape[1] > 1:  # the padding's own rows
+                inside = inside[:, :length]
+            torch.testing.assert_close(inside[..., :length], weights, atol=1e-5, rtol=0)
             if kind != "gate":
-                assert (inside[..., 6:] == 0).all(), title
+                assert not inside[..., length:].any(), title
 
 
 @torch.no_grad()

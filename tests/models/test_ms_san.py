@@ -1,5 +1,6 @@
-"""MS-SAN against the loop-form reference, its parameter counts and what its priors do."""
+"""MS-SAN, with its priors and with relative positions, against the loop-form references; its sizes."""
 
+from dataclasses import asdict
 from itertools import product
 
 import numpy as np
@@ -12,27 +13,22 @@ from torch import nn
 
 from heedful.models.heads import ClassificationHead, NLIHead
 from heedful.models.ms_san import MSSAN
+from heedful.models.registry import build, summary
 from heedful.text.arrays import Ints
 from tests.forests import BALLGAME_HEADS, forest, forests
 from tests.models.conftest import array, randomise
 from tests.reference import ms_san as reference
+from tests.reference import relative
 from tests.reference.arithmetic import Array
 from tools.encoders.ms_san_sep import ms_san_sep
+from tools.encoders.relative import Shaw, TransformerXL
 
 PRIORS = [reference.Priors(*switches) for switches in product((True, False), repeat=3)]
 DIM, HIDDEN = 12, 7
 
 
 def encoder(priors: reference.Priors, heads: int = 6) -> MSSAN:
-    model = MSSAN(
-        dim=DIM,
-        heads=heads,
-        hidden=HIDDEN,
-        direction=priors.direction,
-        word=priors.word,
-        dependency=priors.dependency,
-        max_tokens=32,
-    )
+    model = MSSAN(dim=DIM, heads=heads, hidden=HIDDEN, max_tokens=32, **asdict(priors))
     randomise(model)
     return model
 
@@ -150,15 +146,62 @@ def test_heads_are_the_references() -> None:
     assert logits.shape == (4, 3)
     assert scores.shape == (4, 5)
     for row in range(4):
-        np.testing.assert_allclose(
-            array(logits[row]), reference.nli_head(p[row], h[row], layers(nli)), atol=1e-10
-        )
-        np.testing.assert_allclose(
-            array(scores[row]), reference.perceptron(p[row], layers(single)), atol=1e-10
-        )
+        known = reference.nli_head(p[row], h[row], layers(nli))
+        np.testing.assert_allclose(array(logits[row]), known, atol=1e-10)
+        known = reference.perceptron(p[row], layers(single))
+        np.testing.assert_allclose(array(scores[row]), known, atol=1e-10)
 
 
-@pytest.mark.parametrize(("dim", "heads"), [(12, 4), (12, 9), (10, 6)])
-def test_impossible_heads_are_refused(dim: int, heads: int) -> None:
-    with pytest.raises(ValueError, match="heads must be a multiple of 6"):
-        MSSAN(dim=dim, heads=heads)
+NAMES = {"shaw": Shaw, "transformer-xl": TransformerXL}
+LONGEST = 24
+"""Sentences of `forests`: beyond the distance that Shaw clips at."""
+DIRECTIONS = (True, False, "forward", "backward")
+
+
+def relative_encoder(name: str, direction: bool | str, *, masks: bool = False) -> MSSAN:
+    priors = {"direction": direction, "word": masks, "dependency": masks}
+    sizes = {"dim": DIM, "hidden": HIDDEN, "max_tokens": LONGEST}
+    model = MSSAN(positions=NAMES[name], **priors, **sizes)  # type: ignore[arg-type]
+    randomise(model)
+    return model
+
+
+def positions(model: MSSAN) -> relative.Positions:
+    """The weights of the model's relative positions, its heads in one row."""
+    found = model.attention.positions
+    if isinstance(found, Shaw):
+        keys, values = (array(w.flatten(0, 1)) for w in (found.keys, found.values))
+        return relative.Shaw(keys, values, clip=16)
+    assert isinstance(found, TransformerXL)
+    u, v = (array(w.flatten(0, -2)) for w in (found.content_bias, found.position_bias))
+    return relative.TransformerXL(array(found.relative.weight), u, v)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=20)
+@given(
+    forests(LONGEST), st.sampled_from(DIRECTIONS), st.booleans(), st.integers(0), st.floats(0, 2)
+)
+def test_relative_positions_are_the_references(
+    name: str, tree: Ints, direction: bool | str, masks: bool, seed: int, alpha: float
+) -> None:
+    model = relative_encoder(name, direction, masks=masks)
+    x = np.random.default_rng(seed).normal(size=(len(tree), DIM))
+    priors = reference.Priors(direction, masks, masks)
+    expected = reference.encode(
+        x, weights(model), tree.tolist(), 6, priors, alpha, positions(model)
+    )
+    got = model(one(x), torch.tensor([len(x)]), one(tree), torch.tensor(alpha))
+    np.testing.assert_allclose(array(got[0]), expected, atol=1e-5, rtol=0)
+
+
+def test_parameters_of_relative_positions() -> None:
+    learnt = {
+        "shaw": 2 * 6 * 33 * 50,  # a^K and a^V: heads, distances, features of a head
+        "transformer-xl": 300 * 300 + 2 * 300,  # W_kR; u and v
+    }
+    for name, more in learnt.items():
+        for registered in (f"ms-san-{name}", f"ms-san-direction-{name}"):
+            encoder = build(registered, {})
+            assert (encoder.dim, encoder.inputs) == (600, ())
+            assert summary(registered).encoder == 1_082_100 + more

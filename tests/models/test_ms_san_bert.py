@@ -67,15 +67,9 @@ def test_it_is_the_reference_over_the_transformer() -> None:
     got = run(both, sentences)
     for row, (ids, pieces, heads) in zip(got, sentences, strict=True):
         hidden = transformer(input_ids=torch.from_numpy(ids)[None]).last_hidden_state
-        expected = reference.encode(
-            array(hidden[0]),
-            pieces.tolist(),
-            weights(encoder),
-            heads.tolist(),
-            6,
-            Priors(True, True, True),
-            float(torch.tensor(ALPHA)),
-        )
+        words = array(hidden[0]), pieces.tolist(), weights(encoder), heads.tolist()
+        alpha = float(torch.tensor(ALPHA))
+        expected = reference.encode(*words, 6, Priors(True, True, True), alpha)
         np.testing.assert_allclose(array(row), expected, atol=1e-5, rtol=0)
 
 
@@ -105,9 +99,8 @@ def test_the_mean_of_all_pieces_in_the_place_of_cls() -> None:
 
 def test_it_is_fine_tuned_together() -> None:
     both = model().train()
-    run(
-        both, [sentence(np.random.default_rng(4), words) for words in (1, 6, 13)]
-    ).square().sum().backward()
+    rng = np.random.default_rng(4)
+    run(both, [sentence(rng, words) for words in (1, 6, 13)]).square().sum().backward()
     for key, parameter in both.named_parameters():
         assert parameter.grad is not None, key
         assert parameter.grad.isfinite().all(), key
@@ -127,22 +120,17 @@ def test_frozen_it_neither_learns_nor_drops_out() -> None:
     after = both.embedding.state_dict()
     assert all(torch.equal(before[key], after[key]) for key in before)
     assert not torch.equal(run(both, [one]), second)
-    assert not any(
-        module.training for module in both.embedding.get_submodule("transformer").modules()
-    )
-    assert (
-        PieceEmbedding(tiny_bert(DIM), frozen=False).train().get_submodule("transformer").training
-    )
-
-
-def test_an_encoder_that_reads_cls_needs_a_transformer() -> None:
-    table = word_table(torch.randn(9, DIM), frozen=True)
-    with pytest.raises(ValueError, match="needs a transformer, not a word table"):
-        SentenceEncoder(table, MSSAN(dim=DIM, cls=True))
+    frozen = both.embedding.get_submodule("transformer")
+    assert not any(module.training for module in frozen.modules())
+    live = PieceEmbedding(tiny_bert(DIM), frozen=False).train()
+    assert live.get_submodule("transformer").training
 
 
 @torch.no_grad()
-def test_any_encoder_goes_over_the_words_of_a_transformer() -> None:
+def test_any_encoder_goes_over_a_transformer_and_that_which_reads_cls_over_no_table() -> None:
     both = SentenceEncoder(tiny_transformer(DIM), MSSAN(dim=DIM, dependency=False)).eval()
     assert both.inputs == ("alpha", "pieces")
     assert run(both, [sentence(np.random.default_rng(6), 6)]).shape == (1, 2 * DIM)
+    table = word_table(torch.randn(9, DIM), frozen=True)
+    with pytest.raises(ValueError, match="needs a transformer, not a word table"):
+        SentenceEncoder(table, MSSAN(dim=DIM, cls=True))

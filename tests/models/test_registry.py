@@ -1,8 +1,20 @@
+"""Encoders by name: sizes and settings; masks and distances in trees against loops over pairs of tokens."""
+
+import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
 
+from heedful.models.masks import (
+    doubling_rounds,
+    token_mask,
+    tree_distance,
+)
 from heedful.models.ms_san import MSSAN
 from heedful.models.registry import ENCODERS, build, reads_trees, summary
+from heedful.text.arrays import Ints
+from tests.forests import BALLGAME, BALLGAME_HEADS, chain, forests, star
+from tests.reference import ms_san as reference
 
 PAPERS = {
     # docs/models.md prints these in bold, with the NLI head of the paper:
@@ -26,11 +38,6 @@ def test_parameters_are_the_papers(name: str) -> None:
     assert summary(name).with_nli_head == PAPERS[name]
 
 
-def test_an_unknown_encoder_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"no encoder 'bert': known are .*ms-san"):
-        build("bert", {})
-
-
 def test_max_tokens_reaches_only_an_encoder_that_depends_on_it() -> None:
     reader = build("ms-san", {"dim": 12, "max_tokens": 4})
     assert isinstance(reader, MSSAN)
@@ -52,6 +59,13 @@ def test_trees_are_read_by_those_that_take_heads_and_asking_draws_no_random_numb
         ("dsa", {"iterations": 0}, "iterations is 0: give a whole number from 1"),
         ("ms-san", {"heads": 6.0}, r"heads is 6\.0: give a whole number from 1"),
         ("ms-san-sep", {"heads": 0}, "0 heads over 300 features"),
+        ("ms-san", {"direction": "sideways"}, "'sideways': known are true, false, forward"),
+        ("ms-san", {"dim": 12, "heads": 4}, "heads must be a multiple of 6"),
+        ("ms-san", {"dim": 12, "heads": 9}, "heads must be a multiple of 6"),
+        ("ms-san", {"dim": 10, "heads": 6}, "heads must be a multiple of 6"),
+        ("multi-head-s2t", {"dim": 8, "heads": 7}, "7 heads must divide 16"),
+        ("transformer", {"size": 12, "heads": 5}, "must be even and divisible"),
+        ("transformer", {"size": 9, "heads": 3}, "must be even and divisible"),
     ],
 )
 def test_a_value_that_a_setting_cannot_have_is_refused(
@@ -59,3 +73,47 @@ def test_a_value_that_a_setting_cannot_have_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=said):
         build(name, setting)
+    with pytest.raises(ValueError, match=r"no encoder 'bert': known are .*ms-san"):
+        build("bert", {})
+
+
+CPU = torch.device("cpu")
+
+
+def distances(heads: Ints, longest: int | None = None) -> Ints:
+    rounds = doubling_rounds(longest or len(heads))
+    return tree_distance(torch.tensor(heads)[None], rounds)[0].long().numpy()
+
+
+def test_token_mask_marks_tokens() -> None:
+    expected = [[True, False, False], [True, True, True], [True, True, False]]
+    assert token_mask(torch.tensor([1, 3, 2]), 3).tolist() == expected
+
+
+def test_the_papers_example() -> None:
+    from_wash = distances(BALLGAME_HEADS)[BALLGAME.index("wash")]
+    expected = {"kids": 1, "hands": 1, "Two": 2, "ballgame": 2, "their": 2, "at": 3, "a": 3}
+    assert dict(zip(BALLGAME, from_wash.tolist(), strict=True)) == expected | {"wash": 0}
+
+
+@settings(max_examples=150)
+@given(forests())
+def test_tree_distance_is_the_shortest_path(heads: Ints) -> None:
+    assert distances(heads).tolist() == reference.dependency_distances(heads.tolist())
+
+
+def test_deep_and_flat_trees() -> None:
+    for length in (1, 2, 3, 4, 5, 8, 9, 16, 17, 31, 32, 33, 64, 65):
+        root_last = np.minimum(np.arange(length) + 1, length - 1)
+        for heads in (chain(length), root_last, star(length), np.arange(length)):
+            expected = reference.dependency_distances(heads.tolist())
+            assert distances(heads).tolist() == expected
+            assert distances(heads, 256).tolist() == expected  # more rounds change nothing
+
+
+def test_rounds_reach_the_end_of_the_deepest_chain_and_no_fewer_do() -> None:
+    for length in (3, 5, 9, 17, 64, 65, 256):
+        rounds = doubling_rounds(length)
+        heads = torch.tensor(chain(length))[None]
+        assert tree_distance(heads, rounds)[0, 0, -1] == length - 1
+        assert tree_distance(heads, rounds - 1)[0, 0, -1] != length - 1
