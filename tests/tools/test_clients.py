@@ -7,14 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.examples import table
-from tools.clients.table import (
-    PAGE,
-    Client,
-    cell,
-    in_this_environment,
-    reference,
-    run,
-)
+from tools.clients.table import PAGE, Client, cell, in_this_environment, reference, run
 
 ROWS = {row[0]: row[2] for row in table(PAGE.read_text(encoding="utf-8"), "Tried")}
 

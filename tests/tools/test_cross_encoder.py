@@ -26,13 +26,8 @@ TASK = "same-or-other"
 def examples(count: int, seed: int) -> list[Example]:
     """Whether both texts name the same thing: neither of them alone says it."""
     rng = np.random.default_rng(seed)
-    found = []
-    for _ in range(count):
-        first, second = rng.choice(WORDS, 2)
-        if rng.random() < 0.5:
-            second = first
-        found.append(Example((f"I see a {first}.", f"There is a {second}."), int(first == second)))
-    return found
+    words = [(a, a if rng.random() < 0.5 else b) for a, b in rng.choice(WORDS, (count, 2))]
+    return [Example((f"I see a {a}.", f"There is a {b}."), int(a == b)) for a, b in words]
 
 
 def source(found: list[Example]) -> base.Source:
@@ -81,15 +76,12 @@ def test_it_learns_and_teaches(taught: Paths) -> None:
     log = (taught.run / checkpoint.LOG).read_text()
     assert '"again": ' in log
     asked = examples(30, 3)
-    answers = distillation.probabilities(
-        taught.run, asked, classes=2, pipeline="none", cache=taught.cache
-    )
+    where: dict[str, Any] = {"pipeline": "none", "cache": taught.cache}
+    answers = distillation.probabilities(taught.run, asked, classes=2, **where)
     np.testing.assert_allclose(answers.sum(1), 1, atol=1e-5)
     assert np.mean(answers.argmax(1) == [one.label for one in asked]) > 0.9
     with pytest.raises(ConfigError, match="2 classes, not 3"):
-        distillation.probabilities(
-            taught.run, asked, classes=3, pipeline="none", cache=taught.cache
-        )
+        distillation.probabilities(taught.run, asked, classes=3, **where)
     with pytest.raises(RunMissing, match="the run of a cross-encoder: name an encoder's"):
         restore(taught.run)
 
@@ -125,12 +117,10 @@ def test_it_learns_from_the_mean_of_teachers_alone(
 def test_what_it_cannot_learn_is_refused(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    empty = {name: replace(TASKS[name], dev=source(examples(1, 0))) for name in ("sst2",)}
+    two = source(examples(2, 0))
     with pytest.MonkeyPatch.context() as patch:
-        for name, one in empty.items():
-            patch.setitem(TASKS, name, one)
-        embed = replace(TASKS["embed"], train=(source(examples(2, 0)),), dev=source(examples(2, 0)))
-        patch.setitem(TASKS, "embed", embed)
+        patch.setitem(TASKS, "sst2", replace(TASKS["sst2"], dev=two))
+        patch.setitem(TASKS, "embed", replace(TASKS["embed"], train=(two,), dev=two))
         with pytest.raises(ConfigError, match=message):
             train(config(**{"extra_dev_tasks": [], **changes}), paths(tmp_path))
 

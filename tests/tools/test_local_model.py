@@ -1,7 +1,6 @@
 """A bundle's folder answers in this process as a service does over HTTP."""
 
 import json
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.cli import selftest
 from heedful.runtime.errors import BundleError
 from heedful.text.kinds import Kind
 from heedful.training import checkpoint
@@ -49,9 +47,8 @@ def test_a_folder_answers_as_the_service_does(
     models: Path, url: str, name: str, kind: Kind
 ) -> None:
     pairs = kind in ("relatedness", "nli", "embedding")
-    examples = [
-        Example((one, other) if pairs else (one,), 0) for one in TEXTS for other in TEXTS[:3]
-    ]
+    texts = [(one, other) if pairs else (one,) for one in TEXTS for other in TEXTS[:3]]
+    examples = [Example(one, 0) for one in texts]
     labels = LABELS[kind][:-1]  # the task does not know the last one: it is -1
     task = Task("toy", kind, labels, (NONE,), NONE, NONE)
     before = set(threading.enumerate())  # one of an earlier test may end meanwhile
@@ -65,49 +62,26 @@ def test_a_folder_answers_as_the_service_does(
         np.testing.assert_allclose(vectors, served.embed(TEXTS), atol=1e-5)
 
 
-def test_neither_neighbours_nor_the_services_settings_matter(
+def test_neither_neighbours_nor_the_services_settings_matter_and_a_broken_bundle_is_named(
     tmp_path: Path, pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HEEDFUL_LOG_FORMAT", "xml")  # which `heedful serve` refuses
     monkeypatch.setenv("HEEDFUL_DEVICE", "none")
-    build_bundle(tmp_path, pipeline, name="tiny-sst2")
+    folder = tmp_path / "tiny-sst2"
+    build_bundle(tmp_path, pipeline, name=folder.name)
     (tmp_path / "broken-sst2").mkdir()
     (tmp_path / "broken-sst2" / "card.json").write_text("{}")
-    with open_folder(tmp_path / "tiny-sst2", str(pipeline.folder)) as local:
-        assert local.card.name == "tiny-sst2"
-
-
-def test_a_bundle_that_cannot_be_loaded_is_named(tmp_path: Path, pipeline: BuiltParser) -> None:
-    build_bundle(tmp_path, pipeline, name="tiny-sst2")
-    (tmp_path / "tiny-sst2" / "encoder.onnx").write_bytes(b"no graph")
+    with open_folder(folder, str(pipeline.folder)) as local:
+        assert local.card.name == folder.name
+    (folder / "encoder.onnx").write_bytes(b"no graph")
     before = set(threading.enumerate())  # one of an earlier test may end meanwhile
-    with (
-        pytest.raises(BundleError, match=r"tiny-sst2: encoder\.onnx"),
-        open_folder(tmp_path / "tiny-sst2", str(pipeline.folder)),
-    ):
+    wrong = pytest.raises(BundleError, match=r"tiny-sst2: encoder\.onnx")
+    with wrong, open_folder(folder, str(pipeline.folder)):
         pass
     assert not set(threading.enumerate()) - before
-
-
-def test_a_path_without_a_bundle_is_no_served_model(tmp_path: Path) -> None:
-    with (
-        pytest.raises(ConfigError, match=r"tiny is no bundle's folder, it holds no card\.json"),
-        open_model(str(tmp_path / "tiny"), url="", parser="none"),
-    ):
+    none = pytest.raises(ConfigError, match=r"tiny is no bundle's folder, it holds no card\.json")
+    with none, open_model(str(tmp_path / "tiny"), url="", parser="none"):
         pass
-
-
-def test_scores_are_recorded_for_the_run_of_the_bundle_alone(tmp_path: Path, models: Path) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / checkpoint.BEST).touch()
-    record = {"config": {"encoder": {"name": "dsa"}}, "labels": ["negative", "positive"]}
-    (run / checkpoint.RECORD).write_text(json.dumps(record))
-    with pytest.raises(ConfigError, match="--run: tiny-sst2 is no bundle of"):
-        evaluate.command(
-            str(models / "tiny-sst2"), "sst2", run=run, parser=str(models / "parser"), data=tmp_path
-        )
-    assert not (run / checkpoint.SCORES).exists()
 
 
 @pytest.fixture
@@ -120,50 +94,39 @@ def sst(tmp_path: Path) -> Path:
     return trees.parent
 
 
-def test_outside_a_checkout_the_parser_is_the_one_beside_the_bundle(
-    models: Path, sst: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(sst)
-    bundle = shutil.copytree(models, sst / "models") / "tiny-sst2"
-    selftest.command([str(bundle)])
-    evaluate.command(str(bundle), "sst2", data=sst)
-    said = capsys.readouterr().out
-    assert "tiny-sst2: no golden vectors" in said
-    assert "accuracy" in said
-
-
-@pytest.mark.parametrize("served", [False, True])
 def test_a_score_says_which_labels_model_and_task_do_not_share(
-    models: Path, url: str, sst: Path, capsys: pytest.CaptureFixture[str], served: bool
+    models: Path, sst: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def said(name: str, task: str) -> str:
-        model = name if served else str(models / name)
-        evaluate.command(model, task, url=url, parser=str(models / "parser"), data=sst)
+    def said(task: str) -> str:
+        parser = str(models / "parser")
+        evaluate.command(str(models / "tiny-sst2"), task, parser=parser, data=sst)
         return capsys.readouterr().err
 
-    assert "it has no label very negative, neutral, very positive: rows" in said(
-        "tiny-sst2", "sst5"
-    )
-    assert "no label" not in said("tiny-sst2", "sst2")
-
-
-def test_an_answer_that_the_task_lacks_is_named() -> None:
-    known = ("negative", "neutral", "positive")
+    assert "it has no label very negative, neutral, very positive: rows" in said("sst5")
+    assert "no label" not in said("sst2")
     task = Task("toy", "classification", ("negative", "positive"), (NONE,), NONE, NONE)
-    assert label_mismatch_warnings(task, known) == [
-        "toy has no label neutral: such an answer counts as wrong"
-    ]
+    warning = "toy has no label neutral: such an answer counts as wrong"
+    assert label_mismatch_warnings(task, ("negative", "neutral", "positive")) == [warning]
 
 
-def test_a_run_keeps_no_score_of_other_labels(tmp_path: Path, models: Path, sst: Path) -> None:
+@pytest.mark.parametrize(
+    ("encoder", "task", "said"),
+    [
+        ("dsa", "sst2", "--run: tiny-sst2 is no bundle of"),
+        ("ms-san", "sst5", r"--run: .* negative, positive, sst5 very negative"),
+    ],
+)
+def test_a_run_keeps_the_scores_of_its_own_bundle_and_labels_alone(
+    tmp_path: Path, models: Path, sst: Path, encoder: str, task: str, said: str
+) -> None:
     """SST-2 and SST-5 are one dataset: a score on one would replace the run's own on the other."""
     run = tmp_path / "run"
     run.mkdir()
     (run / checkpoint.BEST).touch()
-    record = {"config": {"encoder": {"name": "ms-san"}}, "labels": ["negative", "positive"]}
+    record = {"config": {"encoder": {"name": encoder}}, "labels": ["negative", "positive"]}
     (run / checkpoint.RECORD).write_text(json.dumps(record))
-    with pytest.raises(ConfigError, match=r"--run: .* negative, positive, sst5 very negative"):
+    with pytest.raises(ConfigError, match=said):
         evaluate.command(
-            str(models / "tiny-sst2"), "sst5", run=run, parser=str(models / "parser"), data=sst
+            str(models / "tiny-sst2"), task, run=run, parser=str(models / "parser"), data=sst
         )
     assert not (run / checkpoint.SCORES).exists()
