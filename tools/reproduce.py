@@ -11,7 +11,7 @@ import torch
 import typer
 from rich.console import Console
 
-from heedful.cli.options import DATA, PARSER, Data, Parser, Threads, TrainsOn
+from heedful.cli.options import DATA, PARSER, Data, Parser, Threads
 from heedful.export import run as runs
 from heedful.export.bundle import export_bundle
 from heedful.files.atomic import write_json
@@ -42,7 +42,9 @@ def command(
         Precision | None,
         typer.Option(help="Of the products in training; that of the table where not given."),
     ] = None,
-    device: TrainsOn = None,
+    device: Annotated[
+        Device | None, typer.Option(help="Instead of the configuration's device.")
+    ] = None,
 ) -> None:
     """Train and measure every run of a paper's table that has no record yet."""
     if every == (table is not None):
