@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,14 +21,9 @@ def browser() -> Iterator[Browser]:
     chromium = tool("chromium")
     with sync_playwright() as playwright:
         # As root in a container the sandbox fails, and /dev/shm is small.
-        yield playwright.chromium.launch(
-            executable_path=chromium,
-            args=[
-                "--no-sandbox",
-                "--disable-dev-shm-usage",
-                f"--host-resolver-rules=MAP {HOST} 127.0.0.1",
-            ],
-        )
+        flags = ["--no-sandbox", "--disable-dev-shm-usage"]
+        flags.append(f"--host-resolver-rules=MAP {HOST} 127.0.0.1")
+        yield playwright.chromium.launch(executable_path=chromium, args=flags)
 
 
 @pytest.fixture(scope="module")
@@ -68,15 +64,11 @@ def relating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     it is certain, and one whose texts may have several labels."""
     folder = tmp_path_factory.mktemp("relating")
     models = folder / "bundles"
-    models.mkdir()
     parser = build_models(models)
     build_bundle(models, parser, name="tiny-r", kind="relatedness", explain=True)
     build_bundle(models, parser, explain=True, abstain=1.0)
     tags = ("praise", "price", "taste")
     build_bundle(models, parser, name="tiny-tags", labels=tags, explain=True, multi_label=True)
     flags = {"port": "0", "models": str(models), "threads": "1", "truncate": "true"}
-    process = Process(folder / "log", flags, {})
-    try:
+    with closing(Process(folder / "log", flags, {})) as process:
         yield process.ready()
-    finally:
-        process.close()

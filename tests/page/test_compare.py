@@ -1,14 +1,13 @@
 """The third tab: two sentences."""
 
 from collections.abc import Callable
-from urllib.parse import urljoin
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page.accessible import accessible
-from tests.page.visiting import answer_again, follow, visit
+from tests.page.visiting import answer_again, ask_service, follow, visit
 
 TICKET = "The ticket costs 540 euros"
 ANSWER = "#answer-compare:not([aria-busy])"
@@ -30,19 +29,14 @@ def test_three_measures_in_one_view(compare: Page, keep: Callable[[Page, str], N
     """As the service answers them; the verdict rests on words whose numbers are not all nothing, at 100 % too."""
     answer = compare.locator(ANSWER)
     pair = {"premise": KIDS, "hypothesis": ASLEEP}
-    scores = compare.request.post(urljoin(compare.url, "nli"), data=pair).json()["scores"]
+    scores = ask_service(compare, "nli", **pair)["scores"]
     bars = answer.locator(".measures .scores > span").all_inner_texts()
     assert dict(zip(bars[::2], bars[1::2], strict=True)) == {
         MEANINGS[name]: f"{100 * share:.1f} %" for name, share in scores.items()
     }
-    a, b = np.array(
-        compare.request.post(
-            urljoin(compare.url, "embed"), data={"inputs": list(pair.values())}
-        ).json()
-    )
-    expect(answer.get_by_label("Similarity:")).to_have_attribute(
-        "aria-label", f"Similarity: {a @ b:.2f}"
-    )
+    a, b = np.array(ask_service(compare, "embed", inputs=list(pair.values())))
+    meter = answer.get_by_label("Similarity:")
+    expect(meter).to_have_attribute("aria-label", f"Similarity: {a @ b:.2f}")
     assert scores["contradiction"] > 0.999
     numbers = answer.locator(".tokens small").all_inner_texts()
     assert len(numbers) == 14
@@ -56,8 +50,7 @@ def test_a_guess_is_called_one(compare: Page) -> None:
     sure = set()
     for first, second in ((KIDS, ASLEEP), ("She is a doctor.", "She works in a hospital.")):
         answer = follow(compare, f"tab=compare&first={first}&second={second}")
-        pair = {"premise": first, "hypothesis": second}
-        scores = compare.request.post(urljoin(compare.url, "nli"), data=pair).json()["scores"]
+        scores = ask_service(compare, "nli", premise=first, hypothesis=second)["scores"]
         said = answer.locator("h2").first.inner_text()
         assert said.startswith("Not sure: perhaps the second") == (max(scores.values()) < 0.6)
         sure.add(max(scores.values()) >= 0.6)
@@ -72,11 +65,8 @@ def test_a_word_lights_up_what_is_like_it_in_the_other_sentence(compare: Page) -
     for side, lines in enumerate((cosines, cosines.T)):
         for i, line in enumerate(lines):
             sides[side].locator("button").nth(i).hover()
-            lit = (
-                sides[1 - side]
-                .locator(".near")
-                .evaluate_all("all => all.map(b => Number(b.dataset.token))")
-            )
+            near = sides[1 - side].locator(".near")
+            lit = near.evaluate_all("all => all.map(b => Number(b.dataset.token))")
             assert lit == [int(k) for k in np.flatnonzero(line >= line.max() - 0.02)]
     sides[1].locator("button").nth(3).focus()  # the keyboard does it as well
     expect(sides[0].locator(".near")).not_to_have_count(0)
@@ -100,12 +90,9 @@ def test_changes_show_what_is_seen_and_missed(
         with compare.expect_response("**/nli") as answered:
             answer.get_by_role("button", name=name).click()
         found = answer_again(compare, answered.value)
-        row = answer.locator(".changes tbody tr").filter(
-            has=compare.get_by_text(expected, exact=True)
-        )
-        expect(row.locator("td").nth(1)).to_have_text(
-            f"{found['label']} {100 * found['scores'][found['label']]:.1f} %"
-        )
+        row = rows.filter(has=compare.get_by_text(expected, exact=True))
+        share = 100 * found["scores"][found["label"]]
+        expect(row.locator("td").nth(1)).to_have_text(f"{found['label']} {share:.1f} %")
         seen = found["label"] == "contradiction"
         said = "was" if "Swap" in name else "sees" if seen else "misses"
         expect(answer.locator(".remark")).to_contain_text(f"The verdict {said}")
@@ -133,10 +120,9 @@ def test_negation(compare: Page) -> None:
 
 def test_relatedness(relating: str, browser: Browser) -> None:
     with visit(browser, f"{relating}/#tab=compare&first=two+dogs&second=a+man") as page:
-        pair = {"pairs": [{"a": "two dogs", "b": "a man"}]}
-        (found,) = page.request.post(urljoin(page.url, "relatedness"), data=pair).json()["scores"]
+        pairs = [{"a": "two dogs", "b": "a man"}]
+        (score,) = ask_service(page, "relatedness", pairs=pairs)["scores"]
         meter = page.locator(ANSWER).get_by_label("Relatedness:")
-        expect(meter).to_have_attribute(
-            "aria-label", f"Relatedness: {found:.2f} on a scale of 1 to 5"
-        )
-        assert float(meter.get_attribute("value") or 0) == pytest.approx(found)
+        label = f"Relatedness: {score:.2f} on a scale of 1 to 5"
+        expect(meter).to_have_attribute("aria-label", label)
+        assert float(meter.get_attribute("value") or 0) == pytest.approx(score)

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page.accessible import accessible
-from tests.page.visiting import answer_again, follow, visit
+from tests.page.visiting import answer_again, ask_service, attach, enter, follow, save, visit
 
 BILL = "My credit card was charged twice, please send one payment back."
 LABELS = "billing%0Adelivery%0Aaccount%0Abroken product"
@@ -35,22 +35,18 @@ def test_labels_of_ones_own_are_tags(label: Page, keep: Callable[[Page, str], No
     found = answer_again(label, answered.value)
     labels = ["delivery", "account", "broken product", "sports"]
     assert sorted(one["label"] for one in found["labels"]) == sorted(labels)
-    shares = {one["label"]: one["score"] for one in found["labels"]} | {
-        "None of these": found["none"]
-    }
+    shares = {one["label"]: one["score"] for one in found["labels"]}
+    shares["None of these"] = found["none"]
     answer = label.locator("#answer-label:not([aria-busy])")
     expect(answer.locator(".bar")).to_have_count(5)
     texts = answer.locator(".scores > span").all_inner_texts()
     shown = dict(zip(texts[::2], texts[1::2], strict=True))
     assert shown == {name: f"{100 * share:.1f} %" for name, share in shares.items()}
-    for width, share in zip(
-        answer.locator(".bar > i").evaluate_all(
-            "all => all.map(bar => bar.getBoundingClientRect().width / bar.parentElement.clientWidth)"
-        ),
-        shown.values(),
-        strict=True,
-    ):
-        assert width == pytest.approx(float(share.removesuffix(" %")) / 100, abs=0.01)
+    widths = (
+        "all => all.map(bar => bar.getBoundingClientRect().width / bar.parentElement.clientWidth)"
+    )
+    parts = [float(share.removesuffix(" %")) / 100 for share in shown.values()]
+    assert answer.locator(".bar > i").evaluate_all(widths) == pytest.approx(parts, abs=0.01)
     keep(label, "label")
 
 
@@ -66,8 +62,8 @@ def test_an_example_brings_its_labels_and_a_classifier_its_examples(label: Page)
     label.get_by_role("button", name="a recipe").click()
     expect(label.locator("#answer-label:not([aria-busy]) h2")).to_have_text("cooking")
     label.locator("#model-label").select_option("lama-r8")
-    asked = {"inputs": label.locator("#text").input_value(), "model": "lama-r8", "trust": True}
-    found = label.request.post(label.url.split("#")[0] + "explain", data=asked).json()
+    text = label.locator("#text").input_value()
+    found = ask_service(label, "explain", inputs=text, model="lama-r8", trust=True)
     best = found["prediction"]["label"]
     unsure = "Not sure: perhaps " if found["prediction"]["scores"][best] < 0.5 else ""
     expect(label.locator("#answer-label h2")).to_have_text(unsure + best)
@@ -89,21 +85,15 @@ def test_a_file_is_labelled(label: Page, tmp_path: Path) -> None:
     texts = ["Fry the onions.", "The team won the cup.", "Add salt to the soup."] * 15
     rows = "".join(f"{i},{text}\n" for i, text in enumerate(texts))
     label.locator("#labels").evaluate("one => { one.value = 'cooking\\nsports'; }")
-    file = {"name": "rows.csv", "mimeType": "text/csv", "buffer": f"id,text\n{rows}".encode()}
-    label.locator("#label-file").set_input_files(file)  # type: ignore[arg-type]
+    attach(label, "#label-file", "rows.csv", f"id,text\n{rows}")
     answer = label.locator("#answer-label:not([aria-busy])")
     expect(answer.locator("h2")).to_contain_text("45 texts: cooking most often")
     expect(answer.locator(".labelled tbody tr")).to_have_count(45)
-    with label.expect_download() as download:
-        answer.get_by_role("button", name="Save CSV").click()
-    download.value.save_as(tmp_path / "labelled.csv")
+    save(label, answer, "Save CSV", tmp_path / "labelled.csv")
     with (tmp_path / "labelled.csv").open(newline="") as saved:
         found = list(csv.DictReader(saved))
     assert [row["text"] for row in found] == texts
-    alone = label.request.post(
-        label.url.split("#")[0] + "classify",
-        data={"inputs": texts[:3], "labels": ["cooking", "sports"]},
-    ).json()
+    alone = ask_service(label, "classify", inputs=texts[:3], labels=["cooking", "sports"])
     for row, one in zip(found, alone, strict=False):
         scores = {entry["label"]: entry["score"] for entry in one["labels"]}
         assert float(row["score cooking"]) == pytest.approx(scores["cooking"], abs=1e-3)
@@ -130,9 +120,8 @@ def test_a_text_may_have_several_labels_or_none(relating: str, browser: Browser)
         answer = page.locator("#answer-label:not([aria-busy])")
         numbers = set()
         for text in ("bad", "dog", "two dogs wash", "their hands", "man is not bad"):
-            page.locator("#text").fill(text)
             with page.expect_response("**/classify") as answered:
-                page.locator("#text").press("Enter")
+                enter(page, "#text", text)
             scores = {one["label"]: one["score"] for one in answer_again(page, answered.value)}
             likely = [name for name in scores if scores[name] >= 0.5]
             likely.sort(key=lambda name: -scores[name])

@@ -5,7 +5,7 @@ from urllib.parse import urljoin
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.page.visiting import HOST, explained, visit
+from tests.page.visiting import HOST, enter, explained, visit
 
 
 def copied_link(page: Page, tab: str) -> str:
@@ -22,8 +22,7 @@ def copied_link(page: Page, tab: str) -> str:
 def test_a_link_gives_the_same_answer(why: Page, browser: Browser) -> None:
     why.locator("#model-why").select_option("ms-san-nli")
     why.locator("#why-text").fill("A man sleeps.")
-    why.locator("#why-second").fill("Nobody is awake & about.")
-    why.locator("#why-second").press("Enter")
+    enter(why, "#why-second", "Nobody is awake & about.")
     answer = explained(why)
     expect(answer.locator(".tree .word").last).to_have_text(".")
     usual = answer.locator(".scores").inner_text()

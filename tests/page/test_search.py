@@ -4,19 +4,16 @@ import csv
 import re
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urljoin
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page.accessible import accessible
+from tests.page.visiting import ask_service, attach, save, width_of
 
 LINES = [
-    "A dog runs on the beach",
-    "The stock market fell",
-    "Two dogs play by the sea",
-    "I like tea",
+    *("A dog runs on the beach", "The stock market fell", "Two dogs play by the sea", "I like tea"),
 ]
 GRID = [f"The number of the house is {i}" for i in range(150)]
 STAY = (
@@ -28,8 +25,7 @@ ARABIC = "مرحبا بالعالم"
 
 def vectors(page: Page, texts: list[str]) -> np.ndarray:
     """Of the default model, as the service gives them: the reference for what the page computes."""
-    answer = page.request.post(urljoin(page.url, "embed"), data={"inputs": texts})
-    return np.array(answer.json())
+    return np.array(ask_service(page, "embed", inputs=texts))
 
 
 def results(page: Page) -> list[str]:
@@ -138,8 +134,7 @@ def test_the_same_and_the_opposite_are_said(example: Page) -> None:
     asked, *found = vectors(page, [question, *texts])
     for text, line, vector in zip(texts, said, found, strict=True):
         pairs = [{"premise": a, "hypothesis": b} for a, b in ((question, text), (text, question))]
-        answer = page.request.post(urljoin(page.url, "nli"), data={"pairs": pairs})
-        scores = [result["scores"] for result in answer.json()["results"]]
+        scores = [result["scores"] for result in ask_service(page, "nli", pairs=pairs)["results"]]
         for label, phrase in (("entailment", "say the same"), ("contradiction", "the opposite")):
             both = min(score[label] for score in scores)
             assert (phrase in line) == (both >= 0.7 and vector @ asked >= 0.7), (text, both)
@@ -169,7 +164,7 @@ FILES: dict[str, tuple[str | bytes, str | list[str]]] = {
     "windows.csv": ("id\ttext\n1\tA café\n2\tTea\n".encode("cp1252"), ["A café", "Tea"]),
     "utf16.txt": ("A café\nTea\n".encode("utf-16"), ["A café", "Tea"]),
     "rows.jsonl": (
-        '{"id": 1, "text": "A dog"}\n{"text": "A \\u0000cat \\ud800"}\n',
+        '{"text": "A dog"}\n{"text": "A \\u0000cat \\ud800"}\n',
         ["A dog", "A cat \ufffd"],
     ),
     "strings.jsonl": ('"A dog"\n"A cat"\n', ["A dog", "A cat"]),
@@ -186,9 +181,7 @@ def test_files_are_read(page: Page) -> None:
     kept = list(LINES)
     expect(page.locator(".results .text")).to_have_text(kept)
     for name, (content, expected) in FILES.items():
-        buffer = content if isinstance(content, bytes) else content.encode()
-        file = {"name": name, "mimeType": "text/plain", "buffer": buffer}
-        page.locator("#search-file").set_input_files(file)  # type: ignore[arg-type]
+        attach(page, "#search-file", name, content)
         if isinstance(expected, str):
             expect(page.locator("#error")).to_contain_text(expected)
         else:
@@ -238,15 +231,12 @@ def test_the_ranking_is_saved(page: Page, tmp_path: Path) -> None:
     question, *texts = vectors(page, ["puppy", *LINES])
     cosines = np.array(texts) @ question
     expect(page.locator(".results .text").first).to_have_text(LINES[int(cosines.argmax())])
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save CSV").click()
-    download.value.save_as(tmp_path / "search.csv")
+    save(page, page, "Save CSV", tmp_path / "search.csv")
     with (tmp_path / "search.csv").open(newline="") as file:
         saved = list(csv.DictReader(file))
     assert [row["text"] for row in saved] == [LINES[i] for i in np.argsort(-cosines)]
-    assert [float(row["similarity"]) for row in saved] == pytest.approx(
-        sorted(cosines, reverse=True), abs=1e-3
-    )
+    alike = [float(row["similarity"]) for row in saved]
+    assert alike == pytest.approx(sorted(cosines, reverse=True), abs=1e-3)
 
     warning = page.locator(".finding .timing .refused", has_text="not to search")
     for model, count in (("ms-san-sst2", 1), ("ms-san-embed", 0)):
@@ -318,9 +308,8 @@ def test_the_map(example: Page, keep: Callable[[Page, str], None]) -> None:
 def test_the_matrix_is_whole(page: Page, lines: list[str]) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})
     use(page, lines)
-    page.locator("details", has_text="Similarity of every two texts").last.evaluate(
-        "one => { one.open = true; }"
-    )
+    whole = page.locator("details", has_text="Similarity of every two texts").last
+    whole.evaluate("one => { one.open = true; }")
     name = page.get_by_text(f"How alike every two of {len(lines)} texts are")
     expect(name).to_be_visible()
     square = page.locator(".matrix canvas")
@@ -331,7 +320,7 @@ def test_the_matrix_is_whole(page: Page, lines: list[str]) -> None:
     assert frame is not None
     assert box["width"] == box["height"] <= 700
     assert box["width"] <= frame["width"]
-    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    assert width_of(page) <= 1280
     page.locator(".square").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowLeft")  # round to the last column
@@ -355,7 +344,7 @@ def test_on_a_phone(page: Page, scheme: str, keep: Callable[[Page, str], None]) 
         page.get_by_role("tab", name=tab).click()
         answer = page.locator(f"#answer-{tab.lower()}:not([aria-busy]) h2").first
         expect(answer).to_be_visible()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 375
+        assert width_of(page) <= 375
         keep(page, f"phone-{tab}-{scheme}")
         if scheme == "dark":  # wide windows are light
             accessible(page)

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urljoin
 from xml.etree import ElementTree
 
@@ -13,7 +12,17 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.page.accessible import accessible
-from tests.page.visiting import answer_again, asks, below_a_path, explained, follow, visit
+from tests.page.visiting import (
+    answer_again,
+    asks,
+    below_a_path,
+    enter,
+    explained,
+    follow,
+    save,
+    visit,
+    width_of,
+)
 
 KIDS = "Two kids at a ballgame wash their hands"
 ASLEEP = "The children are asleep at home"
@@ -57,8 +66,7 @@ def words(page: Page) -> Locator:
 
 
 def ask(page: Page, text: str) -> None:
-    page.locator("#why-text").fill(text)
-    page.locator("#why-text").press("Enter")
+    enter(page, "#why-text", text)
 
 
 def test_evidence_is_the_services(pair: Page) -> None:
@@ -117,8 +125,7 @@ def test_what_if_shows_both_answers(why: Page) -> None:
     answer = why.locator("#answer-why")
     answer.get_by_text("What if a word were another").click()
     answer.locator(".whatif select").select_option("ms-san-sst2")
-    answer.locator(".whatif textarea").fill("A dull, tedious mess")
-    answer.locator(".whatif textarea").press("Enter")
+    enter(answer, ".whatif textarea", "A dull, tedious mess")
     before, then = answer.locator("[data-side=before]"), answer.locator("[data-side=then]")
     expect(then.locator("h2")).to_have_text("negative")
     expect(then.locator(".key")).to_have_text("ms-san-sst2, then")
@@ -127,19 +134,18 @@ def test_what_if_shows_both_answers(why: Page) -> None:
     accessible(why)
 
     # The first of two questions is not answered.
-    why.route(
-        "**/explain",
-        lambda route: None if b"slow" in route.request.post_data_buffer else route.continue_(),
-    )
-    answer.locator(".whatif textarea").fill("A slow one")
-    answer.locator(".whatif textarea").press("Enter")
+    def hold(route: Route) -> None:
+        if "slow" not in (route.request.post_data or ""):
+            route.continue_()
+
+    why.route("**/explain", hold)
+    enter(answer, ".whatif textarea", "A slow one")
     answer.locator(".whatif textarea").fill("A quick one")
     with why.expect_event("requestfailed"):
         answer.locator(".whatif textarea").press("Enter")
     expect(then.locator(".tokens li").nth(1)).to_contain_text("quick")
 
-    answer.locator(".whatif textarea").fill("word " * 130)
-    answer.locator(".whatif textarea").press("Enter")
+    enter(answer, ".whatif textarea", "word " * 130)
     expect(answer.locator(".versus")).to_have_text(re.compile("up to 128$"))
 
 
@@ -158,10 +164,7 @@ def test_an_answer_is_saved(pair: Page, tmp_path: Path) -> None:
         ("Save SVG", "tree.svg", b"<svg"),
         ("Save PNG", "tree.png", b"\x89PNG"),
     ):
-        with page.expect_download() as download:
-            page.locator("#answer-why").get_by_role("button", name=button).click()
-        assert download.value.suggested_filename == name
-        download.value.save_as(tmp_path / name)
+        save(page, page.locator("#answer-why"), button, tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(begin)
     assert json.loads((tmp_path / "answer.json").read_text())["model"] == "ms-san-nli"
     drawn = (tmp_path / "tree.svg").read_text()
@@ -176,9 +179,7 @@ def test_drawings_of_any_text_are_saved(why: Page, tmp_path: Path) -> None:
     answer = why.locator("#answer-why:not([aria-busy])")
     expect(answer.locator(".tokens li")).to_have_count(25)
     for button, name in (("Save SVG", "tree.svg"), ("Save PNG", "tree.png")):
-        with why.expect_download() as download:
-            answer.get_by_role("button", name=button).click()
-        download.value.save_as(tmp_path / name)
+        save(why, answer, button, tmp_path / name)
     ElementTree.parse(tmp_path / "tree.svg")
     header = (tmp_path / "tree.png").read_bytes()[:20]
     assert int.from_bytes(header[16:], "big") == 16_384  # its width
@@ -195,7 +196,7 @@ def test_a_long_text_is_drawn_once_and_stays_readable(
     box = why.locator("#answer-why figure .word").first.bounding_box()
     assert box is not None
     assert box["height"] >= 9
-    assert why.evaluate("document.documentElement.scrollWidth") <= 375
+    assert width_of(why) <= 375
     assert why.locator("#why-text").evaluate("one => one.scrollWidth <= one.clientWidth")
     why.locator("#answer-why details.grammar > summary").click()
     tree = why.locator("#answer-why .tree")
@@ -259,9 +260,8 @@ def test_a_cell_lights_up_its_two_words(pair: Page) -> None:
     sides = [page.locator("#answer-why .picture").nth(side).locator(".tokens") for side in (0, 1)]
     map_.locator(".cell").nth(6 * 5 + 2).hover()
     for side, token in ((0, 5), (1, 2)):
-        expect(sides[side].locator(".near")).to_have_text(
-            sides[side].locator("button").nth(token).inner_text()
-        )
+        word = sides[side].locator("button").nth(token).inner_text()
+        expect(sides[side].locator(".near")).to_have_text(word)
     expect(map_.locator(".read")).to_contain_text("wash → are")
     page.mouse.move(0, 0)
     expect(page.locator("#answer-why .near")).to_have_count(0)
@@ -302,7 +302,7 @@ def test_long_names_fit(why: Page, width: int) -> None:
     why.set_viewport_size({"width": width, "height": 740})
     why.locator("#why-text").press("Enter")
     expect(why.locator("#answer-why .scores")).to_contain_text(labels[2])
-    assert why.evaluate("document.documentElement.scrollWidth") <= width
+    assert width_of(why) <= width
     bar = why.locator("#answer-why .bar").first.bounding_box()
     assert bar is not None
     assert bar["width"] >= 150
@@ -335,11 +335,12 @@ def test_the_documentation_is_drawn_without_the_internet(browser: Browser, shipp
     context = browser.new_context()
     page = context.new_page()
     root = f"{shipped}/proxied/"
-    own: Any = (root, "data:")
-    context.route(
-        "**",
-        lambda route: route.continue_() if route.request.url.startswith(own) else route.abort(),
-    )
+
+    def own(route: Route) -> None:
+        inside = route.request.url.startswith((root, "data:"))
+        route.continue_() if inside else route.abort()
+
+    context.route("**", own)
     context.route("**/proxied/**", below_a_path)
     refused: list[str] = []
     page.on("console", lambda said: refused.append(said.text) if said.type == "error" else None)

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 from playwright.sync_api import Browser, Locator, Page, Response, Route, expect
 
@@ -52,6 +53,38 @@ def follow(page: Page, link: str) -> Locator:
     answer = page.locator(f"#answer-{parse_qs(link)['tab'][0]}:not([aria-busy])")
     expect(answer.locator("h2").first).to_be_visible()
     return answer
+
+
+def enter(page: Page, field: str, text: str) -> None:
+    """Type a text in place of what the field holds, and ask."""
+    page.locator(field).last.fill(text)
+    page.locator(field).last.press("Enter")
+
+
+def attach(page: Page, field: str, name: str, content: str | bytes) -> None:
+    """Choose a file of this name and content."""
+    content = content if isinstance(content, bytes) else content.encode()
+    file: Any = {"name": name, "mimeType": "text/plain", "buffer": content}
+    page.locator(field).set_input_files(file)
+
+
+def save(page: Page, part: Page | Locator, button: str, file: Path) -> None:
+    """Download what a button of this part of the page saves; it has the file's name."""
+    with page.expect_download() as download:
+        part.get_by_role("button", name=button).click()
+    assert download.value.suggested_filename == file.name
+    download.value.save_as(file)
+
+
+def ask_service(page: Page, path: str, **body: Any) -> Any:
+    """What the service answers, without the page."""
+    return page.request.post(urljoin(page.url, f"/{path}"), data=body).json()
+
+
+def width_of(page: Page) -> int:
+    """Of all that could be scrolled to, in pixels."""
+    width: int = page.evaluate("document.documentElement.scrollWidth")
+    return width
 
 
 def explained(page: Page) -> Locator:
