@@ -1,6 +1,7 @@
 """Scores of each kind, asked of a real service over HTTP, against numpy on its answers."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -23,12 +24,11 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     models = tmp_path_factory.mktemp("evaluated")
     build_bundle(models, build_models(models), name="tiny-related", kind="relatedness")
     flags = {"port": "0", "models": str(models), "threads": "1"}
-    process = Process(models / "log", flags, {})
-    try:
-        with httpx.Client(base_url=process.ready(), timeout=60) as client:
-            yield client
-    finally:
-        process.close()
+    with (
+        closing(Process(models / "log", flags, {})) as process,
+        httpx.Client(base_url=process.ready(), timeout=60) as client,
+    ):
+        yield client
 
 
 def task(kind: Kind, examples: list[Example]) -> Task:
@@ -37,53 +37,39 @@ def task(kind: Kind, examples: list[Example]) -> Task:
 
 
 def scores(client: httpx.Client, model: str, task: Task) -> dict[str, float]:
-    found = measure(task, "dev", Path(), Server(str(client.base_url), model, client))
-    assert {(one.dataset, one.split, one.rows) for one in found} == {
-        ("toy", "dev", len(task.dev.read(Path())))
-    }
-    return {one.metric: one.value for one in found}
+    scores = measure(task, "dev", Path(), Server(str(client.base_url), model, client))
+    rows = len(task.dev.read(Path()))
+    assert {(one.dataset, one.split, one.rows) for one in scores} == {("toy", "dev", rows)}
+    return {one.metric: one.value for one in scores}
 
 
-def test_relatedness(client: httpx.Client) -> None:
+def test_relatedness_and_embedding(client: httpx.Client) -> None:
     gold = np.random.default_rng(0).uniform(1, 5, len(PAIRS))
     pairs = [Example(pair, score) for pair, score in zip(PAIRS, gold, strict=True)]
-    found = scores(client, "tiny-related", task("relatedness", pairs))
     body = {"pairs": [{"a": a, "b": b} for a, b in PAIRS], "truncate": True}
     answered = np.array(client.post("/relatedness", json=body).json()["scores"])
-    assert list(found) == ["pearson", "spearman", "mse"]
-    assert found["pearson"] == pytest.approx(np.corrcoef(answered, gold)[0, 1])
-    assert found["mse"] == pytest.approx(np.mean((answered - gold) ** 2))
-
-
-def test_embedding(client: httpx.Client) -> None:
-    gold = np.random.default_rng(0).uniform(0, 5, len(PAIRS))
-    pairs = [Example(pair, score) for pair, score in zip(PAIRS, gold, strict=True)]
-    found = scores(client, "tiny-flat", task("embedding", pairs))
-    body = {"inputs": TEXTS, "truncate": True, "model": "tiny-flat"}
-    rows = dict(zip(TEXTS, np.array(client.post("/embed", json=body).json()), strict=True))
+    related = scores(client, "tiny-related", task("relatedness", pairs))
+    assert list(related) == ["pearson", "spearman", "mse"]
+    assert related["pearson"] == pytest.approx(np.corrcoef(answered, gold)[0, 1])
+    assert related["mse"] == pytest.approx(np.mean((answered - gold) ** 2))
+    texts = {"inputs": TEXTS, "truncate": True, "model": "tiny-flat"}
+    rows = dict(zip(TEXTS, np.array(client.post("/embed", json=texts).json()), strict=True))
     cosines = [rows[a] @ rows[b] for a, b in PAIRS]
-    assert list(found) == ["spearman", "pearson"]
-    assert found["pearson"] == pytest.approx(np.corrcoef(cosines, gold)[0, 1], abs=1e-5)
+    embedded = scores(client, "tiny-flat", task("embedding", pairs))
+    assert list(embedded) == ["spearman", "pearson"]
+    assert embedded["pearson"] == pytest.approx(np.corrcoef(cosines, gold)[0, 1], abs=1e-5)
 
 
 @pytest.mark.parametrize(("kind", "model"), [("classification", "tiny-sst2"), ("nli", "tiny-nli")])
 def test_accuracy(client: httpx.Client, kind: Kind, model: str) -> None:
     """One of four examples has another label than the service answers."""
     labels = LABELS[kind]
-    texts: list[tuple[str, ...]] = [
-        (text,) if kind == "classification" else (text, TEXTS[1]) for text in TEXTS[:4]
-    ]
-    answered = []
-    for one in texts:
-        if kind == "nli":
-            body = {"premise": one[0], "hypothesis": one[1]}
-            answered.append(client.post("/nli", json=body).json()["label"])
-        else:
-            body = {"inputs": one[0], "model": model}
-            answered.append(client.post("/classify", json=body).json()[0]["label"])
-    gold = [labels.index(label) for label in answered]
+    texts = [(text,) if kind == "classification" else (text, TEXTS[1]) for text in TEXTS[:4]]
+    body = {"inputs": [list(text) for text in texts], "model": model}
+    ranked = client.post("/predict", json=body).json()
+    gold = [labels.index(row[0]["label"]) for row in ranked]
     gold[0] = (gold[0] + 1) % len(labels)
-    examples = [Example(one, label) for one, label in zip(texts, gold, strict=True)]
+    examples = [Example(text, label) for text, label in zip(texts, gold, strict=True)]
     assert scores(client, model, task(kind, examples)) == {"accuracy": 0.75}
 
 

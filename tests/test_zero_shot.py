@@ -37,15 +37,11 @@ def test_the_hubs_client(shipped: str) -> None:
         found = client.zero_shot_classification(text, LABELS)
         assert found[0].label == label
         assert sum(one.score for one in found) == pytest.approx(1)
-    several = client.zero_shot_classification(
-        text, LABELS, multi_label=True, hypothesis_template="It is about {}."
-    )
-    own = ask(
-        shipped, inputs=text, labels=LABELS, multi_label=True, hypothesis_template="It is about {}."
-    )
-    assert {one.label: one.score for one in several} == {
-        one["label"]: pytest.approx(one["score"]) for one in own["labels"]
-    }
+    more: dict[str, Any] = {"multi_label": True, "hypothesis_template": "It is about {}."}
+    several = client.zero_shot_classification(text, LABELS, **more)
+    own = ask(shipped, inputs=text, labels=LABELS, **more)["labels"]
+    scores = {one["label"]: one["score"] for one in own}
+    assert {one.label: one.score for one in several} == pytest.approx(scores)
 
 
 def test_the_library_answers_as_the_service(shipped: str) -> None:

@@ -1,5 +1,9 @@
 """The two load generators, against a server that keeps the bodies it receives."""
 
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,10 +11,54 @@ from hypothesis import strategies as st
 
 from benchmarks.closed_loop import Closed, LoadFailed
 from benchmarks.open_loop import at_rate, percentile
-from tests.benchmarks.conftest import Small
+from tests.http_server import serving
 from tests.process import tool
 
 BODIES = [{"inputs": f"text {number}"} for number in range(100)]
+SENT = [f'{{"inputs":"text {number}"}}'.encode() for number in range(100)]
+
+
+class Small(ThreadingHTTPServer):
+    """Answers POST with `status`; the first request holds every answer back for `stall` seconds."""
+
+    daemon_threads = True
+    request_queue_size = 256
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.status, self.stall = 200, 0.0
+        self.bodies: list[bytes] = []
+        self.until = 0.0
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that has failed goes away; the test asserts that."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Small
+
+    def do_POST(self) -> None:
+        server = self.server
+        server.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+        if len(server.bodies) == 1:
+            server.until = time.monotonic() + server.stall
+        time.sleep(max(0.0, server.until - time.monotonic()))
+        self.send_response(server.status)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def small() -> Iterator[Small]:
+    server = Small()
+    with serving(server):
+        yield server
 
 
 @given(
@@ -22,10 +70,10 @@ def test_a_percentile_is_numpys_by_nearest_rank(values: list[float], share: floa
 
 
 def test_an_open_loop_sends_each_body_once(small: Small) -> None:
-    found = at_rate(small.url, "/embed", BODIES, rate=500, seconds=0.2)
-    assert found.requests == 100
-    assert sorted(small.bodies) == sorted(f'{{"inputs":"text {n}"}}'.encode() for n in range(100))
-    assert 0 < found.p50 <= found.p90 <= found.p99
+    load = at_rate(small.url, "/embed", BODIES, rate=500, seconds=0.2)
+    assert load.requests == 100
+    assert sorted(small.bodies) == sorted(SENT)
+    assert 0 < load.p50 <= load.p90 <= load.p99
 
 
 def test_a_server_that_stalls_is_charged_for_all_that_came_due(small: Small) -> None:
@@ -34,25 +82,20 @@ def test_a_server_that_stalls_is_charged_for_all_that_came_due(small: Small) -> 
     assert at_rate(small.url, "/embed", BODIES, rate=200, seconds=0.5).p90 >= 1000 * (0.4 - 0.055)
 
 
-def test_an_open_loop_fails_where_a_request_does(small: Small) -> None:
+def test_a_closed_loop_sends_one_body_after_the_other(small: Small) -> None:
+    tool("wrk")
+    load = Closed(small.url, "/embed", BODIES).run(1, 1)
+    # From the second on: wrk asks its script for one request before it begins.
+    assert small.bodies == [SENT[number % 100] for number in range(1, 1 + len(small.bodies))]
+    assert load.requests_per_second > 0
+    assert 0 < load.p50 <= load.p90 <= load.p99
+
+
+def test_a_loop_fails_where_a_request_does(small: Small) -> None:
+    tool("wrk")
     small.status = 429
     with pytest.raises(LoadFailed, match="429"):
         at_rate(small.url, "/embed", BODIES, rate=100, seconds=0.05)
-
-
-def test_a_closed_loop_sends_one_body_after_the_other(small: Small) -> None:
-    tool("wrk")
-    found = Closed(small.url, "/embed", BODIES).run(1, 1)
-    # From the second on: wrk asks its script for one request before it begins.
-    numbers = range(1, 1 + len(small.bodies))
-    sent = [f'{{"inputs":"text {number % 100}"}}'.encode() for number in numbers]
-    assert small.bodies == sent
-    assert found.requests_per_second > 0
-    assert 0 < found.p50 <= found.p90 <= found.p99
-
-
-def test_a_closed_loop_fails_where_a_request_does(small: Small) -> None:
-    tool("wrk")
     small.status = 503
     with pytest.raises(LoadFailed, match="failed"):
         Closed(small.url, "/embed", BODIES).run(1, 1)

@@ -9,15 +9,11 @@ from heedful.models.disan import DiSAN
 from heedful.models.ms_san import MSSAN
 
 
-def test_a_linear_layer() -> None:
+def test_single_operations_and_a_linear_layer() -> None:
     """For each of 3 x 5 values four products and four sums; torch folds the bias into the product."""
     assert counted(nn.Linear(4, 5), torch.zeros(3, 4)) == 3 * 5 * (4 + 4)
-
-
-def test_functions_and_single_operations() -> None:
-    assert counted(nn.Tanh(), torch.zeros(3, 4)) == 12 * FUNCTION
-    assert counted(nn.Softmax(-1), torch.zeros(3, 4)) == 12 * FUNCTION
-    assert counted(nn.ReLU(), torch.zeros(3, 4)) == 12
+    for module, each in ((nn.Tanh(), FUNCTION), (nn.Softmax(-1), FUNCTION), (nn.ReLU(), 1)):
+        assert counted(module, torch.zeros(3, 4)) == 12 * each
 
 
 @pytest.mark.parametrize("length", [12, 48])
