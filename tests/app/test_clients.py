@@ -28,7 +28,8 @@ def test_openai_reads_floats_and_base64_alike(client: openai.OpenAI) -> None:
     coded = client.embeddings.create(input=TEXTS, model="tiny-flat")
     floats = client.embeddings.create(input=TEXTS, model="tiny-flat", encoding_format="float")
     for entry, other in zip(coded.data, floats.data, strict=True):
-        np.testing.assert_array_equal(np.float32(entry.embedding), np.float32(other.embedding))
+        vectors = np.array([entry.embedding, other.embedding], np.float32)
+        np.testing.assert_array_equal(*vectors)
     assert [entry.index for entry in coded.data] == [0, 1, 2]
     assert coded.model == "tiny-flat"
     assert coded.usage.prompt_tokens == coded.usage.total_tokens == 12

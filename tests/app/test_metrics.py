@@ -57,9 +57,9 @@ async def test_every_metric_counts_what_it_says(serve: Serve) -> None:
         await client.post("/another/of/its/words", json={})
         await client.get("/health")
         page = await read(client)
-    for name, *labels in map(str.split, NAMES.strip().splitlines()):
+    for name, *known in map(str.split, NAMES.strip().splitlines()):
         kinds = [set(dict(pairs)) for sample, pairs in page if sample == f"heedful_{name}"]
-        assert set(labels) in kinds, name
+        assert set(known) in kinds, name
     requests = {
         (labels["route"], labels["model"], labels["status"]): value
         for (name, pairs), value in page.items()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -61,7 +62,7 @@ def several(start: Start, folder: Path) -> Callable[..., Process]:
     return partial(start, processes="2", models=str(folder))
 
 
-def rebuild(folder: Path, name: str, **card: float) -> None:
+def rebuild(folder: Path, name: str, **card: Any) -> None:
     parser = BuiltParser(folder / "parser", "en_tiny", fingerprint(folder / "parser"))
     build_bundle(folder, parser, name=name, kind="nli", **card)
 

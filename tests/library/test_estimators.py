@@ -141,7 +141,7 @@ def test_the_saved_bundle_answers_like_the_classifier_whatever_its_base_does(
 def test_a_bundle_that_is_replaced_in_a_running_notebook(models: Path, tmp_path: Path) -> None:
     """The old one stays loaded: a head over its vectors was saved over the graphs of the new one."""
     flat, other = read(models / "tiny-flat"), read(models / "tiny-sst2")
-    places = {"models": tmp_path, "parser": models / "parser"}
+    places: dict[str, Any] = {"models": tmp_path, "parser": models / "parser"}
     write(tmp_path / "tiny-flat", flat.card.fields(), flat.files)
     made = HeedfulClassifier("tiny-flat", **places).fit(X, Y)
     pipeline = make_pipeline(SentenceEncoder("tiny-flat", **places), LogisticRegression(C=100))

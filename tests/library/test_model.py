@@ -447,7 +447,7 @@ def test_vectors_in_fewer_bits(model: Model) -> None:
     above = model.encode(TEXTS, precision="uint8")
     np.testing.assert_array_equal(above, bytes_.astype(int) + 128)
     packed = np.packbits(whole > 0).reshape(len(TEXTS), -1)
-    bits, binary = (model.encode(TEXTS, precision=kind) for kind in ("ubinary", "binary"))  # type: ignore[arg-type]
+    bits, binary = (model.encode(TEXTS, precision=kind) for kind in ("ubinary", "binary"))
     np.testing.assert_array_equal(bits, packed)
     np.testing.assert_array_equal(binary, (packed - 128).astype(np.int8))
     assert [bits.dtype.name, binary.dtype.name] == ["uint8", "int8"]

@@ -55,7 +55,7 @@ def follow(page: Page, link: str) -> Locator:
     return answer
 
 
-def enter(page: Page, field: str, text: str) -> None:
+def enter(page: Page | Locator, field: str, text: str) -> None:
     """Type a text in place of what the field holds, and ask."""
     page.locator(field).last.fill(text)
     page.locator(field).last.press("Enter")

@@ -148,7 +148,7 @@ def test_any_changed_byte_is_found(
     folder.mkdir(parents=True, exist_ok=True)
     changed = bytearray(written[file])
     changed[place % len(changed)] ^= flipped
-    for name, content in {**written, file: changed}.items():
+    for name, content in {**written, file: bytes(changed)}.items():
         (folder / name).write_bytes(content)
     if file != CARD or _json(bytes(changed)) != _json(written[CARD]):
         assert refusal(folder).file in (file, CARD)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -49,7 +50,7 @@ def gpu(driver: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder = tmp_path_factory.mktemp("gpu")
     models = folder / "models"
     parser = build_parser(models / "parser")
-    flat = {"kind": "embedding", "tree": False, "max_tokens": 20_000}
+    flat: dict[str, Any] = {"kind": "embedding", "tree": False, "max_tokens": 20_000}
     build_bundle(models, parser, name="tiny-flat", int8=True, **flat)
     build_bundle(models, parser, name="tiny-sst2", int8=True)
     paths = filter(None, [str(ROOT / "tests/device"), os.getenv("PYTHONPATH")])

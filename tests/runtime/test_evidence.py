@@ -1,6 +1,7 @@
 """Signed evidence and curves of the built models, against numpy, one sentence at a time."""
 
 from itertools import combinations, permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from tests.runtime.test_explain import KIDS, NLI, ask, left, scores, sentence_of
     ids=["as served", "without a prior", "another alpha"],
 )
 def test_evidence_is_the_change_without_each_token(
-    running: Running, asked: dict[str, object], alpha: float
+    running: Running, asked: dict[str, Any], alpha: float
 ) -> None:
     (text,), explained = ask(running, KIDS, evidence=True, **asked)
     before = scores(running, sentence_of(text), alpha=alpha)

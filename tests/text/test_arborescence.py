@@ -41,6 +41,7 @@ def check_forest(heads: Ints) -> None:
 
 
 def decode(values: Doubles) -> Ints:
+    heads: Ints
     (heads,) = best_heads(values[None], np.array([len(values)]))
     check_forest(heads)
     return heads
