@@ -1,4 +1,4 @@
-"""A real process: start-up, signals and faults."""
+"""A real process: start-up, signals, faults, and Prometheus."""
 
 import contextlib
 import http.client
@@ -9,12 +9,13 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from tests.app.conftest import Start
 from tests.process import PATIENCE, ROOT, Process, tool, wait_for
@@ -199,8 +200,8 @@ def test_descriptors_that_are_closed_at_the_start_are_no_sockets(models: Path) -
     assert held == [os.devnull] * 9
 
 
-def test_the_health_check_passes_while_it_runs_and_promtool_reads_its_metrics(
-    start: Start, healthcheck: list[str]
+def test_prometheus_scrapes_and_the_health_check_passes(
+    start: Start, tmp_path: Path, healthcheck: list[str]
 ) -> None:
     process = start()
     url = process.ready()
@@ -211,11 +212,55 @@ def test_the_health_check_passes_while_it_runs_and_promtool_reads_its_metrics(
         return subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False, **more)
 
     assert run(healthcheck, env=env).returncode == 0
-    assert httpx.post(url + "/classify", json={"inputs": "kids"}).status_code == 200
+    for _ in range(2):
+        assert httpx.post(url + "/classify", json={"inputs": "kids"}).status_code == 200
     httpx.get(url + "/nowhere")
     page = httpx.get(url + "/metrics").content
     linted = run([tool("promtool"), "check", "metrics"], input=page)
     assert (linted.returncode, linted.stdout, linted.stderr) == (0, b"", b"")
+
+    with prometheus(tmp_path, f"127.0.0.1:{port}") as query:
+        assert wait_for(lambda: query('up{job="heedful"} == 1'), "a scrape") == 1
+        requests = 'heedful_requests_total{{route="{}", model="{}", status="{}"}}'
+        assert query(requests.format("/classify", "tiny-sst2", "200")) == 2
+        assert query(requests.format("other", "none", "404")) == 1
+        assert query('heedful_model_info{model="tiny-sst2", task="sst2"}') == 1
+        assert wait_for(lambda: query("heedful:requests:rate5m"), "a recorded rate") >= 0
+        assert query('count(ALERTS{alertname="HeedfulWrongProvider"})') is None
     process.popen.send_signal(signal.SIGINT)
     assert process.exit_status() == 0
     assert run(healthcheck, env=env).returncode != 0  # it is down
+
+
+@contextlib.contextmanager
+def prometheus(folder: Path, target: str) -> Iterator[Callable[[str], float | None]]:
+    """A real Prometheus with the shipped configuration and rules, which scrapes the target often: it takes queries."""
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
+    config["global"] = {"scrape_interval": "200ms", "evaluation_interval": "200ms"}
+    config["rule_files"] = [str(ROOT / "deploy/prometheus/rules.yml")]
+    config["scrape_configs"][0]["static_configs"][0]["targets"] = [target]
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [
+        tool("prometheus"),
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'tsdb'}",
+        f"--web.listen-address={address}",
+    ]
+
+    def query(expression: str) -> float | None:
+        try:
+            answer = httpx.get(f"http://{address}/api/v1/query", params={"query": expression})
+        except httpx.TransportError:
+            return None  # not listening yet
+        series = answer.json()["data"]["result"] if answer.is_success else []
+        return float(series[0]["value"][1]) if series else None
+
+    with (folder / "prometheus.log").open("wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield query
+    finally:
+        server.terminate()
+        server.wait(PATIENCE)
