@@ -5,7 +5,7 @@ and a row of the NLI model's head.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -111,10 +111,14 @@ class ZeroShot:
             seconds += encoded.inference
             if inference.answered is not None:
                 inference.answered.append((model, vectors, 1))
-            fit, fit_of_none, took = yield from _fit(model, vectors, of_labels)
-            scores += fit
-            none += fit_of_none
-            seconds += took
+            if model.card.kind == "embedding":
+                scores += yield from _by_cosine(model.card.dimension, vectors, of_labels)
+                none += COSINE_WEIGHT * NONE_COSINE
+            else:
+                fit, took = yield from _by_entailment(model, vectors, of_labels[:, 0])
+                scores += fit
+                none += math.log(NONE_ENTAILMENT)
+                seconds += took
             read.append((parsed.first(count), vectors))
         answer = _probabilities(scores, none, multi=labels.multi or label_count == 1)
         parsed, vectors = read[0]
@@ -122,26 +126,36 @@ class ZeroShot:
         return replace(result, trust=parsed.trust(vectors, answer[:, :-1])) if trust else result
 
 
-def _fit(model: LoadedModel, texts: Floats, labels: Floats) -> Steps[tuple[Doubles, float, float]]:
-    """Scores (N, L) of texts (N, D) and labels of S sentences (L, S, D), that of none of these, and seconds."""
+def _by_cosine(width: int, texts: Floats, labels: Floats) -> Steps[Doubles]:
+    """Scores (N, L) of texts (N, D) and labels of S sentences (L, S, D), from the leading `width` values."""
+    means = np.mean([unit_rows(sentences[:, :width]) for sentences in labels], axis=1)
+    scores = np.empty((len(texts), len(labels)))
+    for rows in _parts(len(texts), len(labels)):
+        yield None
+        scores[rows] = COSINE_WEIGHT * (unit_rows(texts[rows, :width]) @ means.T)
+    return scores
+
+
+def _by_entailment(
+    model: LoadedModel, texts: Floats, labels: Floats
+) -> Steps[tuple[Doubles, float]]:
+    """Scores (N, L) of texts (N, D) and the labels' sentences (L, D), and the seconds of the model's head."""
     scores, seconds = np.empty((len(texts), len(labels))), 0.0
-    step = max(1, PAIRS_AT_ONCE // len(labels))
-    by_cosine, width = model.card.kind == "embedding", model.card.dimension
-    means = np.mean([unit_rows(label[:, :width]) for label in labels], axis=1)
-    for begin in range(0, len(texts), step):
-        rows = slice(begin, begin + step)
-        if by_cosine:
-            yield None
-            scores[rows] = COSINE_WEIGHT * (unit_rows(texts[rows, :width]) @ means.T)
-            continue
+    for rows in _parts(len(texts), len(labels)):
         premises = np.repeat(texts[rows], len(labels), axis=0)
-        hypotheses = np.tile(labels[:, 0], (len(texts[rows]), 1))
+        hypotheses = np.tile(labels, (len(texts[rows]), 1))
         logits, took = yield from model.logits(premises, hypotheses)
         wide = logits.astype(np.float64)
         logs = wide[:, model.card.labels.index("entailment")] - np.logaddexp.reduce(wide, axis=1)
         scores[rows] = logs.reshape(-1, len(labels))
         seconds += took
-    return scores, COSINE_WEIGHT * NONE_COSINE if by_cosine else math.log(NONE_ENTAILMENT), seconds
+    return scores, seconds
+
+
+def _parts(texts: int, labels: int) -> Iterator[slice]:
+    """The texts in parts of at most PAIRS_AT_ONCE pairs, or of one text."""
+    step = max(1, PAIRS_AT_ONCE // labels)
+    return (slice(begin, begin + step) for begin in range(0, texts, step))
 
 
 def _probabilities(scores: Doubles, none: float, *, multi: bool) -> Doubles:
