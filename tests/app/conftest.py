@@ -121,6 +121,7 @@ def service(
         **{"head-timeout": "2", "idle-timeout": "2", "write-timeout": "2", "hang-timeout": "4"},
         **{"shutdown-timeout": "1", "max-connections": str(MAX_CONNECTIONS)},
         **{"max-queue": "8192", "max-batch-inputs": "8192", "log-level": "debug"},
+        "cache-items": "0",  # what is held answers nothing
     }
     flags = {**KEYED, **limits, "models": str(models), "processes": "2"}
     env = {**HOLDING, "TMPDIR": str(temporary)}
