@@ -168,7 +168,7 @@ TABLE = "text,label\nso,a\n"
         (TABLE.encode("utf-16-le"), "t looks like UTF-16: set --encoding utf-16-le"),
         (TABLE.encode("utf-16-be"), "t looks like UTF-16: set --encoding utf-16-be"),
         (TABLE.encode("utf-32"), "t is UTF-32: set --encoding utf-32"),
-        (gzip.compress(TABLE.encode()), r"t is a gzip file: add \.gz to its name"),
+        (gzip.compress(TABLE.encode(), mtime=0), r"t is a gzip file: add \.gz to its name"),
         (b"PK\x03\x04\x14\0", r"t is a zip file or a workbook: .* \.xlsx"),
     ],
 )
