@@ -101,21 +101,29 @@ class ZeroShot:
         parse = queue = seconds = 0.0
         for inference in self.inferences:
             model = inference.model
+            by_cosine = model.card.kind == "embedding"
+            if not by_cosine:  # entailment is of each label's first sentence
+                firsts = slice(count, None, len(sentences) // label_count)
+                both = replace(
+                    both,
+                    items=[*both.items[:count], *both.items[firsts]],
+                    paths=[*paths[:count], *paths[firsts]],
+                )
             parsed = yield from inference.read(both, truncate=truncate, tree=tree)
             both = replace(both, items=parsed.parses)  # parsed once, for both models
             encoded = yield from encode(model.encoder, parsed.sentences, inference.cache)
             vectors, of_labels = encoded.vectors[:count], encoded.vectors[count:]
-            of_labels = of_labels.reshape(label_count, -1, vectors.shape[1])
             parse += parsed.seconds
             queue += encoded.queue
             seconds += encoded.inference
             if inference.answered is not None:
                 inference.answered.append((model, vectors, 1))
-            if model.card.kind == "embedding":
-                scores += yield from _by_cosine(model.card.dimension, vectors, of_labels)
+            if by_cosine:
+                sides = of_labels.reshape(label_count, -1, of_labels.shape[1])
+                scores += yield from _by_cosine(model.card.dimension, vectors, sides)
                 none += COSINE_WEIGHT * NONE_COSINE
             else:
-                fit, took = yield from _by_entailment(model, vectors, of_labels[:, 0])
+                fit, took = yield from _by_entailment(model, vectors, of_labels)
                 scores += fit
                 none += math.log(NONE_ENTAILMENT)
                 seconds += took

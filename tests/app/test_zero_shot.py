@@ -123,9 +123,9 @@ async def test_a_model_of_either_kind_is_enough_and_of_neither_is_refused(
 
 
 async def test_label_sentences_are_encoded_once_and_cached(serve: Serve) -> None:
-    """By each of two models: a text and four sentences of three labels, then a text."""
+    """A text with four sentences of three labels by one model, with the first of each by the other; then a text."""
     async with serve(cache_items=100) as client:
-        for text, misses in (("two kids", 2 * 13), ("the dog", 2 * 14)):
+        for text, misses in (("two kids", 13 + 4), ("the dog", 14 + 5)):
             await ask(client, "/classify", inputs=text, labels=LABELS)
             page = await metrics(client)
             assert f'heedful_cache_misses_total{{cache="vector"}} {misses}.0' in page
