@@ -1,12 +1,11 @@
 """Whether a text is English, by its function words and its letters."""
 
-import importlib.util
 import re
 import runpy
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
+from importlib.metadata import distribution
 
 from heedful.text.invisible import without_invisible
 from heedful.text.plain import LETTER
@@ -63,16 +62,21 @@ def is_foreign(tokens: Sequence[str]) -> bool:
 
 def _function_words(language: str) -> frozenset[str]:
     """spaCy's stop words, read from their file: to import its package of French takes two seconds."""
-    spec = importlib.util.find_spec("spacy")
-    folder = Path(str(spec and spec.origin)).parent
-    words = runpy.run_path(str(folder / "lang" / language / "stop_words.py"))["STOP_WORDS"]
+    file = distribution("spacy").locate_file(f"spacy/lang/{language}/stop_words.py")
+    words = runpy.run_path(str(file))["STOP_WORDS"]
     return frozenset(word.casefold() for word in words)
 
 
+def _languages(english: frozenset[str]) -> dict[str, tuple[str, ...]]:
+    """The languages of each function word that is not an English one too, nor a single letter."""
+    languages: dict[str, tuple[str, ...]] = {}
+    for language in OTHERS:
+        for word in _function_words(language) - english:
+            if len(word) > 1:
+                languages[word] = (*languages.get(word, ()), language)
+    return languages
+
+
+# On import, before the serving processes are forked, which then share them.
 _ENGLISH = _function_words("en")
-_LANGUAGES: dict[str, tuple[str, ...]] = {}
-"""The languages of each function word that is not an English one too, nor a single letter."""
-for _language in OTHERS:
-    for _word in _function_words(_language) - _ENGLISH:
-        if len(_word) > 1:
-            _LANGUAGES[_word] = (*_LANGUAGES.get(_word, ()), _language)
+_LANGUAGES = _languages(_ENGLISH)
