@@ -11,6 +11,6 @@ FolderParser = Annotated[
     str | None,
     typer.Option(
         "--parser",
-        help="For a folder: the spaCy pipeline to load it with; default: the one beside it.",
+        help="For a folder: the spaCy pipeline to load it with; default: the one next to it.",
     ),
 ]

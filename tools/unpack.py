@@ -1,7 +1,7 @@
 """unpack: the runs in `adapters/`, which git holds in 8 bits, as runs.
 
 `best.pt` there has the matrices as bytes with a scale for each row, and leaves out what is the same in the run that it
-names, which lies beside it.
+names, in the same folder.
 """
 
 import shutil
@@ -46,7 +46,7 @@ def unpack(adapter: Path, runs: Path) -> Path:
 def _stored(adapter: Path) -> dict[str, Tensor]:
     if not (adapter / PACKED).is_file():
         raise RunMissing(
-            f"{adapter} holds no {PACKED}: name a folder of adapters/, with the others beside it"
+            f"{adapter} holds no {PACKED}: name a folder of adapters/, next to the others"
         )
     own = checkpoint.load(adapter / PACKED)
     base = own.pop(BASE_RUN, None)

@@ -59,7 +59,7 @@ def divided(texts: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
 def mixed(texts: Sequence[str], effort: Effort, seed: int) -> list[str]:
     """New texts: the beginning of one text and the end of another, or a few random words of all texts.
 
-    They show words beside other words, and rare words as often as frequent ones. A student that reads the texts half
+    They show words next to other words, and rare words as often as frequent ones. A student that reads the texts half
     as often and these as well comes nearer to its teacher (docs/notes/embedding.md).
     """
     parts = [one for one in map(str.split, texts) if len(one) in CROSSED_WORDS]
