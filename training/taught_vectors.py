@@ -20,10 +20,10 @@ from heedful.training.errors import DataError
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
 Effort = Literal["quick", "normal", "high"]
-READS: dict[Effort, int] = {"quick": 300_000, "normal": 1_400_000, "high": 6_000_000}
+READS: dict[Effort, int] = {"quick": 300_000, "normal": 2_100_000, "high": 6_000_000}
 """How many texts training reads, one as often as there are epochs: a core reads about 1,000 a second."""
-FEWEST = 20_000
-"""normal and high make a new text for each one; and all make so many that there are as many as this."""
+NEW_TEXTS, FEWEST = 2, 20_000
+"""How many new texts normal and high make for each one; and all efforts make so many that there are FEWEST texts."""
 LISTED = 0.4
 """Share of the new texts that list random words; the others have the halves of two texts."""
 CROSSED_WORDS, LISTED_WORDS = range(6, 41), (1, 5)
@@ -64,7 +64,7 @@ def mixed(texts: Sequence[str], effort: Effort, seed: int) -> list[str]:
     """
     parts = [one for one in map(str.split, texts) if len(one) in CROSSED_WORDS]
     words = list(dict.fromkeys(word for text in texts for word in WORD.findall(text)))
-    count = max(0 if effort == "quick" else len(texts), FEWEST - len(texts))
+    count = max(0 if effort == "quick" else NEW_TEXTS * len(texts), FEWEST - len(texts))
     if not parts or len(words) < max(LISTED_WORDS):
         return []
     rng = random.Random(seed)
