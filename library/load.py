@@ -1,4 +1,4 @@
-"""heedful.load: a bundle by its name, its folder or its place on the model hub; heedful.classify: two of them."""
+"""heedful.load: a bundle by its name, its folder or its place on the model hub; heedful.classify: three of them."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
@@ -18,6 +18,8 @@ from heedful.runtime.errors import BundleError, StartupError
 from heedful.runtime.loaded_model import LoadedModel
 
 HUB = "hf://"
+ZERO_SHOT = ("ms-san-embed", "ms-san-nli", "ms-san-sentiment")
+"""The bundles that score labels of the user's: by cosine, by entailment and by polarity."""
 
 
 def load(
@@ -63,13 +65,13 @@ def load(
 
 
 def classify(texts: Iterable[str], labels: Sequence[str], **keywords: Any) -> list[FittingLabels]:
-    """How well each of your `labels` fits each text, by `ms-san-embed` and `ms-san-nli`: what the service answers.
+    """How well each of your `labels` fits each text, by ZERO_SHOT's models: what the service answers.
 
     The keywords are those of `Model.classify`. The bundles are looked up as by `load`, and loaded once. Raises what
     `load` and `Model.classify` raise.
     """
-    embedding, nli = (_loaded(bundle_folder(name)) for name in ("ms-san-embed", "ms-san-nli"))
-    return embedding.classify(texts, labels, nli=nli, **keywords)
+    embedding, nli, sentiment = (_loaded(bundle_folder(name)) for name in ZERO_SHOT)
+    return embedding.classify(texts, labels, nli=nli, sentiment=sentiment, **keywords)
 
 
 @cache

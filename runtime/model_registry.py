@@ -8,7 +8,7 @@ from typing import Literal
 from heedful.runtime.bundles.card import CARD, Card, ScoreCard
 from heedful.runtime.errors import BundleError, UnknownModel, WrongTask
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.text.kinds import ENGLISH
+from heedful.text.kinds import ENGLISH, NEGATIVE, POSITIVE
 from heedful.text.parse import Parser
 
 Task = Literal["embed", "classify", "zero-shot", "nli", "relatedness", "explain"]
@@ -47,6 +47,11 @@ class ModelRegistry:
         """The default model of each task that any model does."""
         return {task: card.name for task, card in self._defaults.items() if card}
 
+    @property
+    def sentiment(self) -> str | None:
+        """The name of the first sentiment model for texts of many kinds; None without one."""
+        return next((name for name, card in self.cards.items() if is_sentiment(card)), None)
+
     def choose(self, task: Task, name: str | None) -> LoadedModel:
         """The named model or the task's default. Raises UnknownModel, WrongTask."""
         kinds = KINDS[task]
@@ -71,6 +76,11 @@ class ModelRegistry:
 
 EVERYDAY = "sentiment"
 """The task whose models were trained for texts of many kinds."""
+
+
+def is_sentiment(card: Card) -> bool:
+    """Whether the model tells positive from negative texts of many kinds."""
+    return card.task == EVERYDAY and {NEGATIVE, POSITIVE} <= set(card.labels)
 
 
 def default_of(cards: Sequence[Card], kinds: Sequence[str]) -> Card | None:

@@ -126,9 +126,16 @@ class Service:
         )
 
     def zero_shot(self, first: Inference, *, named: bool) -> ZeroShot:
-        """Zero-shot classification by a bound model, and by the default NLI model unless `named` asks for one alone."""
-        both = not named and first.card.kind == "embedding" and "nli" in self.registry.defaults
-        return ZeroShot([first, self.bind("nli", bulk=first.bulk)] if both else [first])
+        """Zero-shot classification by a bound model alone if it is `named`, or if it is no embedding model.
+
+        Else the default NLI model and, with it, the sentiment model score the labels too, where they are loaded.
+        """
+        inferences = [first]
+        if not named and first.card.kind == "embedding" and "nli" in self.registry.defaults:
+            inferences.append(self.bind("nli", bulk=first.bulk))
+            if sentiment := self.registry.sentiment:
+                inferences.append(self.bind("classify", sentiment, bulk=first.bulk))
+        return ZeroShot(inferences)
 
     async def answer(self, request: Request[T]) -> T:
         """The result of a bound model's request. Raises what `Engine.answer` raises."""

@@ -1,7 +1,8 @@
-"""Labels that no model was trained on: how well each one's sentences fit a text, by cosine, by entailment, or by both.
+"""Labels that no model was trained on: how well each label's sentences fit a text.
 
-A text and a label's sentences ("This example is sports.") are encoded once each: a text and a label cost a product
-and a row of the NLI model's head.
+Up to three models score the pair of a text and a label: an embedding model by the cosine, an NLI model by entailment,
+and a sentiment model by whether both are of the same polarity. Each model encodes a text and a label's sentences ("This
+example is sports.") once: a pair costs a product and a row of the NLI model's head.
 """
 
 import math
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heedful.runtime.answers import Result, sigmoid, softmax, unit_rows
+from heedful.runtime.answers import Result, probabilities, sigmoid, softmax, unit_rows
 from heedful.runtime.engine.work import Request, Steps, encode
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inference import Inference
@@ -18,18 +19,22 @@ from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
 from heedful.text.arrays import Doubles, Floats
+from heedful.text.kinds import NEGATIVE, POSITIVE
 
 TEMPLATES = ("This example is {}.", "This text is about {}.", "It is {}.", "The topic is {}.")
-"""Of a label's sentences, where the client names none: the cosine is the mean over them, entailment is of the first,
-which is that of transformers' zero-shot pipeline (docs/notes/zero-shot.md has the choice)."""
+"""Of a label's sentences, where the client names none: the cosine is the mean over them, entailment and polarity are of
+the first, which is that of transformers' zero-shot pipeline (docs/notes/zero-shot.md has the choice)."""
 MAX_LABELS = 100
 PAIRS_AT_ONCE = 1024
 """Pairs of a text and a label that are scored without a pause."""
 
 COSINE_WEIGHT = 30.0
 """Of the cosine, next to the logarithm of the probability of entailment (docs/notes/zero-shot.md has the choice)."""
+POLARITY_WEIGHT = 4.0
+"""Of the product of a text's and a label's polarities, from -1 (negative) to 1 (positive) (chosen there too)."""
 NONE_COSINE, NONE_ENTAILMENT = 0.2, 0.5
-"""Cosine and probability of entailment of "none of these": what fits no better does not fit (chosen there too)."""
+"""Cosine and probability of entailment of "none of these", whose polarity is 0: what fits no better does not fit
+(chosen there too)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class ZeroShot:
-    """An embedding model, an NLI model, or both in this order."""
+    """The models that score labels: an embedding model, an NLI model, or both and then a sentiment model."""
 
     inferences: Sequence[Inference]
 
@@ -93,24 +98,21 @@ class ZeroShot:
         self, inputs: Inputs, labels: Labels, sentences: Inputs, truncate: bool, trust: bool
     ) -> Steps[Result[Doubles]]:
         count, label_count = len(inputs), len(labels.names)
-        items, paths = [*inputs.items, *sentences.items], [*inputs.paths, *sentences.paths]
-        both = replace(inputs, items=items, paths=paths)
-        tree = any(inference.card.tree for inference in self.inferences)
         scores, none = np.zeros((count, label_count)), 0.0
+        texts = replace(
+            inputs,
+            items=[*inputs.items, *sentences.items],
+            paths=[*inputs.paths, *sentences.paths],
+        )
+        tree = any(inference.card.tree for inference in self.inferences)
         read: list[tuple[Parsed, Floats]] = []
         parse = queue = seconds = 0.0
         for inference in self.inferences:
-            model = inference.model
-            by_cosine = model.card.kind == "embedding"
-            if not by_cosine:  # entailment is of each label's first sentence
-                firsts = slice(count, None, len(sentences) // label_count)
-                both = replace(
-                    both,
-                    items=[*both.items[:count], *both.items[firsts]],
-                    paths=[*paths[:count], *paths[firsts]],
-                )
-            parsed = yield from inference.read(both, truncate=truncate, tree=tree)
-            both = replace(both, items=parsed.parses)  # parsed once, for both models
+            model, kind = inference.model, inference.card.kind
+            if kind != "embedding":
+                texts = _with_first_sentences(texts, count, label_count)
+            parsed = yield from inference.read(texts, truncate=truncate, tree=tree)
+            texts = replace(texts, items=parsed.parses)  # parsed once, for all models
             encoded = yield from encode(model.encoder, parsed.sentences, inference.cache)
             vectors, of_labels = encoded.vectors[:count], encoded.vectors[count:]
             parse += parsed.seconds
@@ -118,20 +120,34 @@ class ZeroShot:
             seconds += encoded.inference
             if inference.answered is not None:
                 inference.answered.append((model, vectors, 1))
-            if by_cosine:
+            if kind == "embedding":
                 sides = of_labels.reshape(label_count, -1, of_labels.shape[1])
                 scores += yield from _by_cosine(model.card.dimension, vectors, sides)
                 none += COSINE_WEIGHT * NONE_COSINE
-            else:
+            elif kind == "nli":
                 fit, took = yield from _by_entailment(model, vectors, of_labels)
                 scores += fit
                 none += math.log(NONE_ENTAILMENT)
+                seconds += took
+            else:
+                logits, took = yield from model.logits(encoded.vectors)
+                scores += _by_polarity(probabilities(model.card, logits), model.card.labels, count)
                 seconds += took
             read.append((parsed.first(count), vectors))
         answer = _probabilities(scores, none, multi=labels.multi or label_count == 1)
         parsed, vectors = read[0]
         result = replace(parsed, seconds=parse).result(answer, queue, seconds)
         return replace(result, trust=parsed.trust(vectors, answer[:, :-1])) if trust else result
+
+
+def _with_first_sentences(texts: Inputs, count: int, label_count: int) -> Inputs:
+    """The first `count` texts and, of the labels' sentences behind them, the first of each label."""
+    firsts = slice(count, None, (len(texts) - count) // label_count)
+    return replace(
+        texts,
+        items=[*texts.items[:count], *texts.items[firsts]],
+        paths=[*texts.paths[:count], *texts.paths[firsts]],
+    )
 
 
 def _by_cosine(width: int, texts: Floats, labels: Floats) -> Steps[Doubles]:
@@ -158,6 +174,12 @@ def _by_entailment(
         scores[rows] = logs.reshape(-1, len(labels))
         seconds += took
     return scores, seconds
+
+
+def _by_polarity(sentiment: Doubles, labels: Sequence[str], count: int) -> Doubles:
+    """Scores (N, L) from a sentiment model's probabilities (N + L, C) of N = `count` texts and L labels' sentences."""
+    polarity = sentiment[:, labels.index(POSITIVE)] - sentiment[:, labels.index(NEGATIVE)]
+    return POLARITY_WEIGHT * np.outer(polarity[:count], polarity[count:])
 
 
 def _parts(texts: int, labels: int) -> Iterator[slice]:
