@@ -50,7 +50,7 @@ def load(
             raise StartupError(f"{name} is {number!r}: give a whole number from 1")
     folder = bundle_folder(model, models)
     stored = bundle.read(folder, graphs=False)
-    pipeline = parser or shipped.parser_of(folder.parent)
+    pipeline = parser or shipped.parser_folder(folder.parent)
     # A GPU runs one large batch at a time; on a CPU several small ones do more than one that is split.
     batches = threads or usable_cores()
     resolved = resolve(device)
@@ -99,7 +99,7 @@ def bundle_folder(model: str | Path, models: str | Path | None = None) -> Path:
         return pull_to_cache(str(model).removeprefix(HUB))
     if (Path(model) / CARD).is_file():
         return Path(model).resolve()
-    places = [Path(models)] if models else shipped.places()
+    places = [Path(models)] if models else shipped.search_folders()
     for place in places:
         if (place / model / CARD).is_file():
             return (place / model).resolve()

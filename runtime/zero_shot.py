@@ -2,7 +2,7 @@
 
 Up to three models score the pair of a text and a label: an embedding model by the cosine, an NLI model by entailment,
 and a sentiment model by whether both are of the same polarity. Each model encodes a text and a label's sentences ("This
-example is sports.") once: a pair costs a product and a row of the NLI model's head.
+example is sports.") once. A pair then costs a dot product, and a row of the NLI model's head.
 """
 
 import math
@@ -22,37 +22,38 @@ from heedful.text.arrays import Doubles, Floats
 from heedful.text.kinds import NEGATIVE, POSITIVE
 
 TEMPLATES = ("This example is {}.", "This text is about {}.", "It is {}.", "The topic is {}.")
-"""Of a label's sentences, where the client names none: the cosine is the mean over them, entailment and polarity are of
-the first, which is that of transformers' zero-shot pipeline (docs/notes/zero-shot.md has the choice)."""
+"""The sentences of a label, unless the client sends a template. The cosine is the mean over them; entailment and
+polarity are those of the first, which is the default of transformers' zero-shot pipeline (docs/notes/zero-shot.md says
+how they were chosen)."""
 MAX_LABELS = 100
 PAIRS_AT_ONCE = 1024
 """Pairs of a text and a label that are scored without a pause."""
 
 COSINE_WEIGHT = 30.0
-"""Of the cosine, next to the logarithm of the probability of entailment (docs/notes/zero-shot.md has the choice)."""
+"""Weight of the cosine in its sum with the logarithm of the probability of entailment (docs/notes/zero-shot.md)."""
 POLARITY_WEIGHT = 4.0
-"""Of the product of a text's and a label's polarities, from -1 (negative) to 1 (positive) (chosen there too)."""
+"""Weight of the product of a text's and a label's polarities, which are from -1 (negative) to 1 (positive)."""
 NONE_COSINE, NONE_ENTAILMENT = 0.2, 0.5
-"""Cosine and probability of entailment of "none of these", whose polarity is 0: what fits no better does not fit
-(chosen there too)."""
+"""Cosine and probability of entailment of "none of these", whose polarity is 0, and with which labels compete
+(docs/notes/zero-shot.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """A request's labels, the template of their sentences, and where both stand in the request."""
+    """A request's labels, the template of their sentences, and the paths of both in the request."""
 
     names: Sequence[str]
     template: str | None = None
     """None for TEMPLATES."""
     multi: bool = False
-    """Whether several may fit a text: each has a probability that does not depend on the others."""
+    """Whether several labels may fit a text: each then has a probability that does not depend on the others."""
     path: str = "labels"
     template_path: str = "hypothesis_template"
 
     def sentences(self) -> Inputs:
-        """Each label's sentences, one label after another.
+        """Each label's sentences, label by label.
 
-        Raises BadInput for labels and templates that make none, or equal ones.
+        Raises BadInput for blank or equal labels, too many of them, and a template without one {}.
         """
         if not 1 <= len(self.names) <= MAX_LABELS:
             message = f"{self.path} holds {len(self.names)}: send 1 to {MAX_LABELS}"
@@ -88,11 +89,11 @@ class ZeroShot:
     ) -> Request[Result[Doubles]]:
         """Probabilities (N, L + 1): of the L labels and, last, that none of them fits.
 
-        The labels' add up to 1, unless several may fit or there is only one. The first model's are the card, counts
-        and trust of the result. Raises BadInput and TooManyInputs at once.
+        Those of the labels add up to 1, unless several may fit or there is only one. The result's card, counts and
+        trust are those of the first model. Raises BadInput and TooManyInputs before the request runs.
         """
         steps = self._classify(inputs, labels, labels.sentences(), truncate, trust)
-        return self.inferences[0].checked(inputs, steps)
+        return self.inferences[0].request(inputs, steps)
 
     def _classify(
         self, inputs: Inputs, labels: Labels, sentences: Inputs, truncate: bool, trust: bool
@@ -105,38 +106,39 @@ class ZeroShot:
             paths=[*inputs.paths, *sentences.paths],
         )
         tree = any(inference.card.tree for inference in self.inferences)
-        read: list[tuple[Parsed, Floats]] = []
-        parse = queue = seconds = 0.0
+        parsed_texts: list[tuple[Parsed, Floats]] = []
+        parse_seconds = queue_seconds = seconds = 0.0
         for inference in self.inferences:
             model, kind = inference.model, inference.card.kind
             if kind != "embedding":
                 texts = _with_first_sentences(texts, count, label_count)
             parsed = yield from inference.read(texts, truncate=truncate, tree=tree)
-            texts = replace(texts, items=parsed.parses)  # parsed once, for all models
+            texts = replace(texts, items=parsed.parses)  # for the other models
             encoded = yield from encode(model.encoder, parsed.sentences, inference.cache)
-            vectors, of_labels = encoded.vectors[:count], encoded.vectors[count:]
-            parse += parsed.seconds
-            queue += encoded.queue
+            vectors, label_vectors = encoded.vectors[:count], encoded.vectors[count:]
+            parse_seconds += parsed.seconds
+            queue_seconds += encoded.queue
             seconds += encoded.inference
             if inference.answered is not None:
                 inference.answered.append((model, vectors, 1))
             if kind == "embedding":
-                sides = of_labels.reshape(label_count, -1, of_labels.shape[1])
-                scores += yield from _by_cosine(model.card.dimension, vectors, sides)
+                by_label = label_vectors.reshape(label_count, -1, label_vectors.shape[1])
+                scores += yield from _by_cosine(model.card.dimension, vectors, by_label)
                 none += COSINE_WEIGHT * NONE_COSINE
             elif kind == "nli":
-                fit, took = yield from _by_entailment(model, vectors, of_labels)
-                scores += fit
+                entailment, head_seconds = yield from _by_entailment(model, vectors, label_vectors)
+                scores += entailment
                 none += math.log(NONE_ENTAILMENT)
-                seconds += took
+                seconds += head_seconds
             else:
-                logits, took = yield from model.logits(encoded.vectors)
+                logits, head_seconds = yield from model.logits(encoded.vectors)
                 scores += _by_polarity(probabilities(model.card, logits), model.card.labels, count)
-                seconds += took
-            read.append((parsed.first(count), vectors))
+                seconds += head_seconds
+            parsed_texts.append((parsed.first(count), vectors))
         answer = _probabilities(scores, none, multi=labels.multi or label_count == 1)
-        parsed, vectors = read[0]
-        result = replace(parsed, seconds=parse).result(answer, queue, seconds)
+        parsed, vectors = parsed_texts[0]
+        parsed = replace(parsed, seconds=parse_seconds)
+        result = parsed.result(answer, queue_seconds, seconds)
         return replace(result, trust=parsed.trust(vectors, answer[:, :-1])) if trust else result
 
 
@@ -163,16 +165,16 @@ def _by_cosine(width: int, texts: Floats, labels: Floats) -> Steps[Doubles]:
 def _by_entailment(
     model: LoadedModel, texts: Floats, labels: Floats
 ) -> Steps[tuple[Doubles, float]]:
-    """Scores (N, L) of texts (N, D) and the labels' sentences (L, D), and the seconds of the model's head."""
+    """Log probabilities (N, L) that texts (N, D) entail the labels' sentences (L, D), and the seconds of the head."""
     scores, seconds = np.empty((len(texts), len(labels))), 0.0
     for rows in _parts(len(texts), len(labels)):
         premises = np.repeat(texts[rows], len(labels), axis=0)
         hypotheses = np.tile(labels, (len(texts[rows]), 1))
-        logits, took = yield from model.logits(premises, hypotheses)
+        logits, head_seconds = yield from model.logits(premises, hypotheses)
         wide = logits.astype(np.float64)
         logs = wide[:, model.card.labels.index("entailment")] - np.logaddexp.reduce(wide, axis=1)
         scores[rows] = logs.reshape(-1, len(labels))
-        seconds += took
+        seconds += head_seconds
     return scores, seconds
 
 
@@ -183,15 +185,15 @@ def _by_polarity(sentiment: Doubles, labels: Sequence[str], count: int) -> Doubl
 
 
 def _parts(texts: int, labels: int) -> Iterator[slice]:
-    """The texts in parts of at most PAIRS_AT_ONCE pairs, or of one text."""
+    """Slices of the texts with at most PAIRS_AT_ONCE pairs, or with one text."""
     step = max(1, PAIRS_AT_ONCE // labels)
     return (slice(begin, begin + step) for begin in range(0, texts, step))
 
 
 def _probabilities(scores: Doubles, none: float, *, multi: bool) -> Doubles:
-    """(N, L + 1) of the labels' scores (N, L) and of that of none.
+    """Probabilities (N, L + 1) from the labels' scores (N, L) and the score of "none of these".
 
-    None competes with all labels; where several may fit, each label competes with none alone.
+    The latter competes with all labels. Where several labels may fit, each competes only with it.
     """
     with_none = np.column_stack([scores, np.full(len(scores), none)])
     labels = sigmoid(scores - none) if multi else softmax(scores)
