@@ -23,20 +23,8 @@ from heedful.app.observability.metrics import Metrics
 from heedful.app.observability.tracing import Tracing
 from heedful.app.process.descriptors import max_connections
 from heedful.app.process.table import ProcessTable, Slot
-from heedful.app.routes import (
-    core,
-    openapi_document,
-    pages,
-    status,
-)
-from heedful.app.routes.compat import (
-    cohere,
-    huggingface,
-    kserve,
-    openai,
-    predict,
-    similarity,
-)
+from heedful.app.routes import core, openapi_document, pages, status
+from heedful.app.routes.compat import cohere, huggingface, kserve, openai, predict, similarity
 from heedful.app.settings import Settings
 from heedful.app.state import AppState
 from heedful.runtime.bundles.loader import Loaded
@@ -58,8 +46,8 @@ ROUTERS = (
     kserve.infer_router,
 )
 ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
-INFERENCE = [route for route in ROUTES if isinstance(route, InferenceRoute)]
-TABLE: dict[tuple[str, str], ASGIApp] = {  # the router's search takes 20 µs
+INFERENCE_ROUTES = [route for route in ROUTES if isinstance(route, InferenceRoute)]
+ROUTES_BY_PATH: dict[tuple[str, str], ASGIApp] = {  # FastAPI's search takes 20 µs
     (method, route.path): route.app
     if isinstance(route, InferenceRoute)
     else AsyncExitStackMiddleware(route.app)
@@ -70,23 +58,21 @@ TABLE: dict[tuple[str, str], ASGIApp] = {  # the router's search takes 20 µs
 
 
 class Application(FastAPI):
-    """FastAPI without its own layers, which answer errors in other words and take 40 µs of a request."""
+    """FastAPI without its default middleware, which answers errors in other words and takes 40 µs of a request."""
 
     def build_middleware_stack(self) -> ASGIApp:
-        app: ASGIApp = AsyncExitStackMiddleware(self.router)  # which FastAPI's own endpoints want
+        app: ASGIApp = AsyncExitStackMiddleware(self.router)  # FastAPI's endpoints need it
         for layer, args, options in reversed(self.user_middleware):
             app = layer(app, *args, **options)
         return app
 
 
 def create_app(
-    settings: Settings,
-    slot: Slot | None = None,
-    loaded: Loaded | None = None,
+    settings: Settings, slot: Slot | None = None, loaded: Loaded | None = None
 ) -> FastAPI:
-    """The application of one serving process. Unless `loaded`, it answers 503 while the models load.
+    """The application of a serving process. Unless `loaded`, it answers 503 while the models load.
 
-    `slot` is the process's among those behind the port; None where it is the only one.
+    `slot` is the process's in the table of those behind the port; None where it is the only process.
     """
     slot = slot or ProcessTable(1, settings.hang_timeout).slots[0]
     size = len(slot.table.slots)
@@ -94,22 +80,22 @@ def create_app(
     tracing = Tracing.from_environment()
     options = Options(**{field.name: getattr(settings, field.name) for field in fields(Options)})
     service = Service(options, metrics, loaded)
-    share = (
+    connections = (
         max(1, settings.max_connections // size) if settings.max_connections else max_connections()
     )
     keys = Keys(settings)
-    state = AppState(settings, service, metrics, slot, share, keys, loaded is not None)
+    state = AppState(settings, service, metrics, slot, connections, keys, loaded is not None)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         state.start()
-        refreshing = asyncio.create_task(keys.keep_fresh())
+        key_refresh = asyncio.create_task(keys.keep_fresh())
         try:
             yield
         finally:
             await state.stop()
-            refreshing.cancel()
-            await asyncio.wait({refreshing})
+            key_refresh.cancel()
+            await asyncio.wait({key_refresh})
             if tracing:
                 await asyncio.to_thread(tracing.close)
 
@@ -119,34 +105,34 @@ def create_app(
         version=importlib.metadata.version("heedful"),
         lifespan=lifespan,
         redoc_url=None,
-        docs_url=None,  # app.routes.pages has it
+        docs_url=None,  # app.routes.pages serves /docs
         redirect_slashes=False,
-        # app.observability.tracing and app.observability.metrics do this; FastAPI would count everything twice.
+        # app.observability traces and counts: FastAPI would do it a second time.
         telemetry={"tracing": False, "metrics": False, "logs": False},
         middleware=_middleware(settings, keys, metrics, tracing),
     )
     app.state.heedful = state
-    # Not by include_router, whose matching and contexts take 10 µs of each request.
+    # In place of include_router, whose matching and contexts take 10 µs of each request.
     app.router.routes.extend([*ROUTES, *pages.FILES])
-    described = partial(openapi_document.openapi, app, INFERENCE)
-    app.openapi = described  # type: ignore[method-assign]  # as FastAPI documents it
+    document = partial(openapi_document.openapi, app, INFERENCE_ROUTES)
+    app.openapi = document  # type: ignore[method-assign]  # as FastAPI documents it
     return app
 
 
 def _middleware(
     settings: Settings, keys: Keys, metrics: Metrics, tracing: Tracing | None
 ) -> list[Middleware]:
-    """The outermost first: the record, with headers for other origins; the API key; the announced length of a body."""
-    named = {route.path for route in ROUTES} | pages.PATHS
+    """Outermost first: the record, with headers for other origins; the API key; the limit of Content-Length."""
+    paths = {route.path for route in ROUTES} | pages.PATHS
     cors = {"cors": _cross_origin(settings.cors_origins)} if settings.cors_origins else {}
-    layers = [Middleware(Recorder, metrics=metrics, paths=named, tracing=tracing, **cors)]
+    layers = [Middleware(Recorder, metrics=metrics, paths=paths, tracing=tracing, **cors)]
     if keys.needed:
         layers.append(Middleware(ApiKey, keys=keys, pages=pages.PATHS, names=settings.metrics_keys))
-    return [*layers, Middleware(BodyLimit, limit=settings.max_body_bytes, routes=TABLE)]
+    return [*layers, Middleware(BodyLimit, limit=settings.max_body_bytes, routes=ROUTES_BY_PATH)]
 
 
 def _cross_origin(origins: Sequence[str]) -> Callable[[ASGIApp], ASGIApp]:
-    exposed = [
+    exposed_headers = [
         "Retry-After",
         "Server-Timing",
         *responses.ARRAY_HEADERS,
@@ -161,5 +147,5 @@ def _cross_origin(origins: Sequence[str]) -> Callable[[ASGIApp], ASGIApp]:
         allow_origins=origins,
         allow_methods=["*"],
         allow_headers=["*"],
-        expose_headers=exposed,
+        expose_headers=exposed_headers,
     )

@@ -1,8 +1,8 @@
-"""Errors -> answers: the only place that maps errors to statuses and to the one envelope.
+"""Errors -> answers: the only place that maps errors to statuses and to their envelope.
 
 {"error": {"message": str, "type": str, "param": str or null, "code": str}}
 
-The Open Inference Protocol's `error` is the message; the other fields are beside it.
+The Open Inference Protocol's `error` is the message, and the other fields are next to it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class BodyTooLarge(RequestError):
 
 
 class Refused(RequestError):
-    """Anything else that HTTP or a protocol over it forbids, by a code of `CODES`."""
+    """A request that HTTP or a protocol over it forbids, with a code of `CODES`."""
 
 
 class Internal(RequestError):
@@ -84,7 +84,7 @@ TYPE: Mapping[int, str] = {
     503: "server_error",
     504: "timeout_error",
 }
-"""OpenAI's error types; every other status is an "invalid_request_error"."""
+"""OpenAI's error types; each other status is an "invalid_request_error"."""
 
 HEADERS: Mapping[str, Mapping[str, str]] = {
     "unauthorized": {"WWW-Authenticate": "Bearer"},
@@ -93,7 +93,7 @@ HEADERS: Mapping[str, Mapping[str, str]] = {
 
 
 def body_too_large(limit: int) -> BodyTooLarge:
-    """For a body of more than `limit` bytes, as it was sent or decompressed."""
+    """For a body of more than `limit` bytes, before or after decompression."""
     return BodyTooLarge(f"the body is larger than {limit} bytes; send fewer inputs in one request")
 
 
@@ -115,7 +115,7 @@ MESSAGES: Mapping[str, str] = {
     "too_short": "must not be empty",
     "too_long": "must have at most {max_length} items",
 }
-"""pydantic's kinds of errors whose messages are worded for programmers in Python. Every minimum here is 1."""
+"""Our messages for pydantic's errors whose own messages speak of Python. All minima in our schemas are 1."""
 
 
 def status_of(error: RequestError) -> int:
@@ -125,7 +125,7 @@ def status_of(error: RequestError) -> int:
 
 
 def envelope(error: RequestError, *, text: bool = False) -> bytes:
-    """The body of every error; with `text` the Open Inference Protocol's."""
+    """The body of an error's answer; with `text` the Open Inference Protocol's."""
     message = _encodable(str(error))
     fields = {
         "type": TYPE.get(status_of(error), "invalid_request_error"),
@@ -138,7 +138,7 @@ def envelope(error: RequestError, *, text: bool = False) -> bytes:
 
 
 def raw_response(error: RequestError, request_id: str) -> bytes:
-    """A complete HTTP response that closes its connection, for use without an application."""
+    """A complete HTTP response that closes its connection, for errors that no application answers."""
     status, body = HTTPStatus(status_of(error)), envelope(error)
     retry = f"retry-after: {error.retry_after}\r\n" if isinstance(error, Overloaded) else ""
     head = (

@@ -1,4 +1,4 @@
-"""Every setting: a variable HEEDFUL_<NAME>, and a flag of `heedful serve` generated from its field."""
+"""The settings: each is a variable HEEDFUL_<NAME>, and a flag of `heedful serve` generated from its field."""
 
 import os
 import re
@@ -18,17 +18,17 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from heedful.runtime.bundles import shipped
 
 PREFIX = "HEEDFUL_"
-OTHERS = frozenset({"HEEDFUL_DATA", "HEEDFUL_KERNELS"})
+OTHER_VARIABLES = frozenset({"HEEDFUL_DATA", "HEEDFUL_KERNELS"})
 """Variables that begin with PREFIX and are read elsewhere: by training.data_folder and setup.py."""
 
 ORIGIN = re.compile(
     r"\*|null|(?!http://.*:80$|https://.*:443$)[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:\d+)?"
 )
-"""Any origin, or what browsers send in the header Origin (RFC 6454, 6.2), which is compared as text."""
+"""*, or an origin as browsers write it in the header Origin (RFC 6454, 6.2): the two are compared as text."""
 
 
 class SettingsError(Exception):
-    """A setting has an invalid value; the message is one line with setting, value and remedy."""
+    """A setting has an invalid value. The message is a line with setting, value and remedy."""
 
 
 def _split(value: object) -> object:
@@ -39,12 +39,12 @@ def _split(value: object) -> object:
 
 
 def _none_if_empty(value: object) -> object:
-    """Compose's ${TLS_CERT:-} sets a variable to "", which as a path is the working directory."""
+    """None for "", to which Compose's ${TLS_CERT:-} sets a variable, and which as a path is the working directory."""
     return None if value == "" else value
 
 
 def _not_empty(value: object) -> object:
-    """For paths without which the service would serve other models, or without keys."""
+    """Refuse "" for a path without which the service would serve other models, or without keys."""
     if value == "":
         raise ValueError("name a path, or leave the setting out")
     return value
@@ -63,7 +63,7 @@ def _pairs(value: object) -> object:
     aliases = [alias.strip() for alias, _ in pairs]
     for alias in aliases:
         if aliases.count(alias) > 1:
-            raise ValueError(f"the alias {alias} is there twice: leave one out")
+            raise ValueError(f"the alias {alias} is named twice: leave one out")
     return {alias.strip(): model.strip() for alias, model in pairs}
 
 
@@ -83,7 +83,7 @@ class Settings(BaseSettings):
     )
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     models: Annotated[Path, BeforeValidator(_not_empty)] = Field(
-        shipped.HERE,
+        shipped.LOCAL_FOLDER,
         description="Folder of the bundles to serve. If this is not set and there is no folder `bundles`, "
         "the bundles of the package heedful-bundles.",
     )
@@ -209,7 +209,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _a_full_request_fits_the_queue(self) -> Self:
-        """An operator who sets a short queue alone does not have to set the inputs of a request."""
+        """Lower the default of `max_batch_inputs` to `max_queue`, so that an operator may set the latter only."""
         if (
             "max_batch_inputs" not in self.model_fields_set
             and self.max_queue < self.max_batch_inputs
@@ -218,21 +218,19 @@ class Settings(BaseSettings):
         return self
 
     def warnings(self) -> list[str]:
-        """One for variables that are no settings: such a flag is refused, but a variable may be of a later version."""
-        known = OTHERS.union(map(environment_name, type(self).model_fields))
-        named = (name for name in os.environ if name.upper().startswith(PREFIX))
-        unknown = sorted(
-            name for name in named if name.upper() not in known
-        )  # pydantic takes any case
+        """A warning of unknown variables. Unknown flags are errors, but a variable may belong to a later version."""
+        known = OTHER_VARIABLES.union(map(environment_name, type(self).model_fields))
+        prefixed = (name for name in os.environ if name.upper().startswith(PREFIX))
+        unknown = sorted(name for name in prefixed if name.upper() not in known)  # in any case
         return [f"ignored, no setting has this name: {', '.join(unknown)}"] if unknown else []
 
 
 def load(**flags: str) -> Settings:
-    """Read the environment; `flags` win over it. Raises SettingsError for an invalid value."""
+    """Read the environment; `flags` override it. Raises SettingsError for an invalid value."""
     try:
         settings = Settings(**flags)  # type: ignore[arg-type]  # strings, as in the environment
     except ValidationError as error:
-        raise SettingsError(_line(error.errors()[0])) from None
+        raise SettingsError(_message(error.errors()[0])) from None
     if "models" not in settings.model_fields_set:
         settings = settings.model_copy(update={"models": shipped.models_folder()})
     return settings
@@ -246,7 +244,7 @@ def flag_name(field: str) -> str:
     return "--" + field.replace("_", "-")
 
 
-def _line(error: Any) -> str:
+def _message(error: Any) -> str:
     field = str(error["loc"][0])
     value = "" if field == "api_key" else f" {error['input']!r} is invalid:"
     reason = error["msg"].removeprefix("Value error, ")

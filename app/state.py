@@ -1,4 +1,4 @@
-"""AppState: everything that the routes and the server of one application share."""
+"""AppState: what the routes and the server of an application share."""
 
 import asyncio
 import logging
@@ -29,32 +29,32 @@ RELOAD_SECONDS = 60.0
 class Connection(Protocol):
     """A client's connection."""
 
-    def give_way(self, limit: str) -> None:
-        """Close it, which has no request in progress, for this limit's sake."""
+    def close_idle(self, limit: str) -> None:
+        """Close it, which has no request in progress, and count it under this limit."""
 
 
 @dataclass(slots=True)
 class AppState:
-    """One application's settings, service and metrics, and the service's life."""
+    """An application's settings, service and metrics; starts, stops and reloads the service."""
 
     settings: Settings
     service: Service
     metrics: Metrics
     slot: Slot
-    """This process's place among those behind the port."""
+    """This process's slot in the table of those behind the port."""
     max_connections: int
-    """This process's limit."""
+    """The limit of this process."""
     keys: Keys
     preloaded: bool = False
-    """Whether the service had its models before it started."""
+    """Whether the service was created with its models, which the parent has loaded."""
     deadlines: Deadlines = field(default_factory=Deadlines)
-    """Those of the requests that are being answered."""
+    """Of the requests in progress."""
     waiting: dict[Connection, None] = field(default_factory=dict)
     """Connections without a request in progress, the oldest first."""
     running: Collection[object] = ()
-    """The server's tasks, one for each request in progress; empty where no server of ours runs the application."""
+    """The server's tasks, one for each request in progress; empty where another server runs the application."""
     tls: ssl.SSLContext | None = None
-    """What the server encrypts with; None where it does not."""
+    """The server's TLS context; None without TLS."""
     starting: asyncio.Task[None] = field(init=False)
     """Loads the models; holds the StartupError when they do not load."""
 
@@ -65,13 +65,13 @@ class AppState:
         self.starting = asyncio.create_task(self._load())
 
     async def _load(self) -> None:
-        asked = 0 if self.preloaded else self.slot.table.reloads_asked
+        requested = 0 if self.preloaded else self.slot.table.reloads_requested
         await self.service.start()
-        self.slot.reloads_done = asked
+        self.slot.reloads_done = requested
         for alias, name in self.settings.aliases.items():
             if alias in self.service.registry.cards:
                 raise StartupError(
-                    f"HEEDFUL_ALIASES: {alias}={name}: {alias} is a model's own name, which an "
+                    f"HEEDFUL_ALIASES: {alias}={name}: {alias} is the name of a model, which an "
                     "alias cannot change: leave it out"
                 )
             if name not in self.service.registry.cards:
@@ -93,7 +93,7 @@ class AppState:
         await self.service.stop(0 if self.service.fault() else self.settings.shutdown_timeout)
 
     def report(self, *, listening: bool) -> None:
-        """Write to the process table that the event loop runs, and what it serves."""
+        """Write to the process table that the event loop runs, the models, and whether they are served."""
         self.slot.heartbeat = now = time.monotonic()
         self.slot.models = int(self.service.registry.version[:12], 16)
         self.slot.ready = listening and self.service.ready() is None
@@ -101,35 +101,36 @@ class AppState:
             self.slot.ready_since = now
 
     async def reload(self) -> Reloaded:
-        """Reload the bundles and the certificate in every serving process; returns what this one did.
+        """Reload the bundles and the certificate in all serving processes; returns this process's result.
 
-        Raises Unavailable when this one cannot.
+        Raises Unavailable when this process cannot reload.
         """
-        self.slot.reloads_asked += 1
-        asked = self.slot.table.reloads_asked
-        here = asyncio.create_task(self.reload_here())
-        await asyncio.wait({here})
-        await self._until_reloaded(asked)
-        return here.result()
+        self.slot.reloads_requested += 1
+        requested = self.slot.table.reloads_requested
+        task = asyncio.create_task(self.reload_here())
+        await asyncio.wait({task})
+        await self._until_reloaded(requested)
+        return task.result()
 
-    async def _until_reloaded(self, asked: int) -> None:
-        """Until every process has done the first `asked` reloads, or RELOAD_SECONDS have passed."""
+    async def _until_reloaded(self, requested: int) -> None:
+        """Wait until all processes have done the first `requested` reloads, for RELOAD_SECONDS at most."""
         with suppress(TimeoutError):
             async with asyncio.timeout(RELOAD_SECONDS):
-                while not self.slot.table.reloaded(asked):
+                while not self.slot.table.reloaded(requested):
                     await asyncio.sleep(0.05)
 
     @property
-    def reload_is_asked(self) -> bool:
-        """Whether another process, or SIGHUP, has asked for a reload that this process has not begun."""
+    def reload_is_requested(self) -> bool:
+        """Whether another process, or SIGHUP, has requested a reload that this process has not begun."""
         return (
-            self.slot.reloads_done < self.slot.table.reloads_asked and not self._reloading.locked()
+            self.slot.reloads_done < self.slot.table.reloads_requested
+            and not self._reloading.locked()
         )
 
     async def reload_here(self) -> Reloaded:
-        """Do every reload that has been asked for until now, in this process. Raises Unavailable."""
+        """Do the reloads that are requested until now, in this process. Raises Unavailable."""
         async with self._reloading:
-            asked = self.slot.table.reloads_asked
+            requested = self.slot.table.reloads_requested
             try:
                 if self.tls:
                     reload_certificate(self.tls, self.settings)
@@ -140,13 +141,11 @@ class AppState:
                 log.exception("the reload failed, the models served before stay")
                 raise Unavailable("the models could not be loaded: the log says why") from error
             finally:
-                self.slot.reloads_done = asked
+                self.slot.reloads_done = requested
             self._publish_models()
-        if self.slot.table.ready()[:1] in (
-            [],
-            [self.slot],
-        ):  # one process for all, when all have done it
-            await self._until_reloaded(asked)
+        # The first process that is ready reports the reload, when all have done it.
+        if self.slot.table.ready()[:1] in ([], [self.slot]):
+            await self._until_reloaded(requested)
             self._record_reload(result)
         return result
 
@@ -160,9 +159,11 @@ class AppState:
     def _publish_models(self) -> None:
         self.metrics.models(self.service.registry.cards.values(), self.service.registry.provider)
         self.metrics.golden(self.service.deviations)
-        bare = tuple(name for name, moved in self.service.deviations.items() if moved is None)
-        if bare:
-            log.warning("no golden vectors, unchecked on this machine: %s", _names(bare))
+        unchecked = tuple(
+            name for name, deviation in self.service.deviations.items() if deviation is None
+        )
+        if unchecked:
+            log.warning("no golden vectors, unchecked on this machine: %s", _names(unchecked))
 
 
 def state_of(app: FastAPI) -> AppState:

@@ -1,4 +1,4 @@
-"""Labels that no model was trained on: accuracy by majority, cosine, entailment and both, and the weight between them.
+"""Labels of one's own: accuracy by majority, cosine, entailment, both, and both with polarity; and the two weights.
 
 Reads dev and train splits, never test. The tables go to docs/notes/zero-shot.md.
 
@@ -38,11 +38,15 @@ SETS: Mapping[str, Mapping[str, str]] = {
     "r8": {},
     "cr": {},
     "mpqa": {},
+    "yelp": {"1": "negative", "2": "negative", "3": "", "4": "positive", "5": "positive"},
 }
-"""Tasks, with what stands for a label where it needs an article."""
+"""Tasks, with what stands for a label where it needs other words; texts of a label without any are left out."""
 DEV = ("sst2",)
 """Sets with a dev split of whole sentences; of the others a sample of train is read."""
-WEIGHTS = (10.0, 20.0, 30.0, 40.0, 60.0)
+WEIGHTS = {
+    "COSINE_WEIGHT": (10.0, 20.0, 30.0, 40.0, 60.0),
+    "POLARITY_WEIGHT": (0.0, 1.0, 2.0, 4.0, 8.0),
+}
 FOREIGN = (("sst2", "r8"), ("sst2", "trec"), ("trec", "r8"), ("r8", "trec"), ("news", "trec"))
 """Texts, and labels of another set, none of which fits. (A film is entertainment, Reuters' news is business.)"""
 
@@ -55,7 +59,12 @@ def main(
     """Measure, and print the tables."""
     words = {name: _words(name) for name in SETS}
     texts = {name: _sample(name, rows, seed) for name in SETS}
-    with load("ms-san-embed", models=models) as embedding, load("ms-san-nli", models=models) as nli:
+    with (
+        load("ms-san-embed", models=models) as embedding,
+        load("ms-san-nli", models=models) as nli,
+        load("ms-san-sentiment", models=models) as sentiment,
+    ):
+        all_three: dict[str, Any] = {"nli": nli, "sentiment": sentiment}
 
         def accuracy(name: str, model: Model, **options: Any) -> float:
             some, gold = texts[name]
@@ -65,37 +74,39 @@ def main(
             )
 
         typer.echo(
-            "| set | rows | labels | majority | cosine | entailment | both | both, one template |"
+            "| set | rows | labels | majority | cosine | entailment | both | all three | one template |"
         )
-        typer.echo("|---|---|---|---|---|---|---|---|")
+        typer.echo("|---|---|---|---|---|---|---|---|---|")
         for name, (some, gold) in texts.items():
             figures = [
                 Counter(gold).most_common(1)[0][1] / len(gold),
                 accuracy(name, embedding),
                 accuracy(name, nli),
                 accuracy(name, embedding, nli=nli),
-                accuracy(name, embedding, nli=nli, hypothesis_template=zero_shot.TEMPLATES[0]),
+                accuracy(name, embedding, **all_three),
+                accuracy(name, embedding, hypothesis_template=zero_shot.TEMPLATES[0], **all_three),
             ]
             typer.echo(f"| {name} | {len(some)} | {len(words[name])} |{_cells(figures)}")
 
-        typer.echo("\n| weight of the cosine |" + "".join(f" {weight:g} |" for weight in WEIGHTS))
-        typer.echo("|---|" + "---|" * len(WEIGHTS))
-        for name in SETS:
-            figures = []
-            for weight in WEIGHTS:
-                with patch.object(zero_shot, "COSINE_WEIGHT", weight):
-                    figures.append(accuracy(name, embedding, nli=nli))
-            typer.echo(f"| {name} |{_cells(figures)}")
+        for constant, weights in WEIGHTS.items():
+            typer.echo(f"\n| {constant} |" + "".join(f" {weight:g} |" for weight in weights))
+            typer.echo("|---|" + "---|" * len(weights))
+            for name in SETS:
+                figures = []
+                for weight in weights:
+                    with patch.object(zero_shot, constant, weight):
+                        figures.append(accuracy(name, embedding, **all_three))
+                typer.echo(f"| {name} |{_cells(figures)}")
 
         def none(name: str, labels: str) -> float:
             """The share of texts of which none of the labels is said to fit."""
-            answers = embedding.classify(texts[name][0], words[labels], nli=nli)
+            answers = embedding.classify(texts[name][0], words[labels], **all_three)
             return float(np.mean([answer.none > 0.5 for answer in answers]))
 
         def several(name: str) -> list[float]:
             """Of labels that fit and of others, the share that is said to fit where several may."""
             some, gold = texts[name]
-            answers = embedding.classify(some, words[name], nli=nli, multi_label=True)
+            answers = embedding.classify(some, words[name], multi_label=True, **all_three)
             right = [one.scores[label] > 0.5 for one, label in zip(answers, gold, strict=True)]
             wrong = [
                 score > 0.5
@@ -116,15 +127,21 @@ def main(
 
 
 def _words(name: str) -> list[str]:
-    return [SETS[name].get(label, label) for label in tasks.get(name).labels]
+    words = (SETS[name].get(label, label) for label in tasks.get(name).labels)
+    return list(dict.fromkeys(filter(None, words)))
 
 
 def _sample(name: str, rows: int, seed: int) -> Texts:
-    task, words = tasks.get(name), _words(name)
-    examples = (task.dev if name in DEV else task.train[0]).read(data_folder())
+    task = tasks.get(name)
+    words = [SETS[name].get(label, label) for label in task.labels]
+    examples = [
+        example
+        for example in (task.dev if name in DEV else task.train[0]).read(data_folder())
+        if words[int(example.label)]
+    ]
     order = np.sort(np.random.default_rng(seed).permutation(len(examples))[:rows])
     some = [examples[i] for i in order]
-    return [one.texts[0] for one in some], [words[int(one.label)] for one in some]
+    return [example.texts[0] for example in some], [words[int(row.label)] for row in some]
 
 
 def _cells(figures: Sequence[float]) -> str:

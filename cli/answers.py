@@ -1,8 +1,8 @@
 """What a model says of rows of texts: labels and scores, for the commands that read a user's file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -72,11 +72,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """A loaded model. With `given` labels an embedding model scores them, with the entailment of `nli`."""
+    """A loaded model. It scores `given` labels with the help of `others`, which are keywords of `Model.classify`."""
 
     model: Model
     given: tuple[str, ...] = ()
-    nli: Model | None = None
+    others: Mapping[str, Model] = field(default_factory=dict)
 
     @property
     def card(self) -> Card:
@@ -129,7 +129,8 @@ class Answerer:
     def _ask(self, inputs: Inputs, *, truncate: bool) -> Doubles:
         if self.given:
             texts = [str(text) for text in inputs.items]
-            answers = self.model.classify(texts, self.given, nli=self.nli, truncate=truncate)
+            more: dict[str, Any] = {**self.others, "truncate": truncate}
+            answers = self.model.classify(texts, self.given, **more)
             return np.array([[one.scores[label] for label in self.given] for one in answers])
         kind = self.card.kind
         task: Any = "classify" if kind == "classification" else kind
@@ -143,6 +144,9 @@ def answering(asked: Asked, place: Place) -> Iterator[Answerer]:
     """Load what was asked for. Raises StartupError, BundleError."""
     with ExitStack() as opened:
         model = opened.enter_context(place.load(asked.model, asked.task))
-        both = asked.labels and asked.model is None
-        nli = opened.enter_context(place.load(None, "nli")) if both else None
-        yield Answerer(model, asked.labels, nli)
+        others: dict[str, Model] = {}
+        if asked.labels and asked.model is None:
+            others["nli"] = opened.enter_context(place.load(None, "nli"))
+            if sentiment := place.sentiment():
+                others["sentiment"] = opened.enter_context(place.load(sentiment, "classify"))
+        yield Answerer(model, asked.labels, others)

@@ -119,7 +119,7 @@ def command(
 
     torch.set_num_threads(threads)
     folder = fit_run.bundle_of("--base", base)
-    pipeline = parser or str(shipped.parser_of(folder.parent))
+    pipeline = parser or str(shipped.parser_folder(folder.parent))
     wanted = fit_run.Wanted(
         out=out,
         base=folder,
@@ -138,7 +138,7 @@ def command(
         device=device,
     )
     card = fit_run.fit_rows(given, wanted, Console())
-    served = shipped.parser_of(out.parent)
+    served = shipped.parser_folder(out.parent)
     parser_flag = "" if served.resolve() == Path(pipeline).resolve() else f" --parser {pipeline}"
     typer.echo(
         f"{out}: version {card.version}; read {out / fit_report.PAGE}; "

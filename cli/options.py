@@ -16,7 +16,7 @@ from heedful.training.errors import ConfigError
 
 DATA = DEFAULT
 MODELS = shipped.models_folder()
-PARSER = str(shipped.parser_of(MODELS))
+PARSER = str(shipped.parser_folder(MODELS))
 """That of the bundles that are found where nobody names a folder."""
 
 Data = Annotated[Path, typer.Option(envvar=VARIABLE, help=f"Folder of the datasets ({PAGE}).")]
@@ -144,10 +144,10 @@ def require_free(out: Path, *read: Path) -> None:
 
 def pipeline_beside(bundle: Path) -> str | None:
     """The spaCy pipeline beside a bundle, else the installed one; None without one: words are then English."""
-    found = shipped.parser_of(bundle.parent)
+    found = shipped.parser_folder(bundle.parent)
     return str(found) if found.is_dir() else None
 
 
 def parser_for(bundle: Path, named: str | None) -> str:
     """The pipeline `named`, else what `heedful.load` takes for this folder: the one beside it, or a shipped one."""
-    return named or str(shipped.parser_of(bundle.resolve().parent))
+    return named or str(shipped.parser_folder(bundle.resolve().parent))

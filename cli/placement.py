@@ -12,7 +12,7 @@ from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.card import CARD
 from heedful.runtime.device import Device
 from heedful.runtime.errors import StartupError
-from heedful.runtime.model_registry import KINDS, Task, default_of
+from heedful.runtime.model_registry import KINDS, Task, default_of, is_sentiment
 
 ROWS_PER_FILE = 10_000
 
@@ -53,6 +53,11 @@ class Place:
     def folder(self, model: str | None, task: Task) -> Path:
         """The bundle of that name, or in that folder; else the one that the service takes for the task."""
         return bundle_folder(model or default_name(self.models, task), self.models)
+
+    def sentiment(self) -> str | None:
+        """The name of the sentiment model that the service takes for labels of the user's; None without one."""
+        cards = [read_card(card.parent) for card in sorted(self.models.glob(f"*/{CARD}"))]
+        return next((card.name for card in cards if is_sentiment(card)), None)
 
     def load(self, model: str | None, task: Task) -> Model:
         """The bundle in that folder."""

@@ -10,7 +10,7 @@ from heedful.cli.hub_card import model_card
 from heedful.library.hub import check_parser, hub_errors
 from heedful.runtime.bundles import bundle as bundles
 from heedful.runtime.bundles.card import CARD
-from heedful.runtime.bundles.shipped import PARSER, parser_of
+from heedful.runtime.bundles.shipped import PARSER, parser_folder
 
 
 def command(
@@ -33,7 +33,7 @@ def push(folder: Path, repository: str, *, private: bool = False) -> str:
     Raises BundleError for a bundle that would not load, HubError.
     """
     stored = bundles.read(folder)
-    pipeline = parser_of(folder.resolve().parent)
+    pipeline = parser_folder(folder.resolve().parent)
     check_parser(stored.card, pipeline)
     files: dict[str, Path | bytes] = {name: folder / name for name in (CARD, *stored.files)}
     files |= {

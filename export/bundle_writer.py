@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.files.atomic import replace_folder
-from heedful.runtime.bundles.bundle import read, read_card, sha256, validated
+from heedful.runtime.bundles.bundle import read, read_card, sha256, validate_card
 from heedful.runtime.bundles.card import CARD, FORMAT, Card, CardContent
 from heedful.runtime.errors import BundleError
 
@@ -51,7 +51,7 @@ def card_of(name: str, card: Mapping[str, Any], files: Mapping[str, Path | bytes
     """The card of a bundle of these fields, as `write` takes them, and files. Raises BundleError."""
     hashes = {file: sha256(_content(source)) for file, source in files.items()}
     fields = {**card, "format": FORMAT, "name": name, "files": hashes}
-    content = validated(CardContent, name, fields)
+    content = validate_card(CardContent, name, fields)
     return Card.model_validate({**content.model_dump(), "version": content.identity()})
 
 

@@ -23,7 +23,7 @@ def bundles(folder: str | Path | None = None) -> list[dict[str, Any]]:
     They are looked up in `folder`, by default where `heedful.load` looks. Raises BundleError for a broken card.
     """
     cards: dict[str, tuple[Path, Card]] = {}
-    for place in [Path(folder)] if folder else shipped.places():
+    for place in [Path(folder)] if folder else shipped.search_folders():
         for file in sorted(place.glob(f"*/{CARD}")):
             cards.setdefault(file.parent.name, (file.parent, read_card(file.parent)))
     return [

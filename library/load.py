@@ -1,4 +1,4 @@
-"""heedful.load: a bundle by its name, its folder or its place on the model hub; heedful.classify: two of them."""
+"""heedful.load: a bundle by its name, its folder or its place on the model hub; heedful.classify: three of them."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
@@ -18,6 +18,8 @@ from heedful.runtime.errors import BundleError, StartupError
 from heedful.runtime.loaded_model import LoadedModel
 
 HUB = "hf://"
+ZERO_SHOT = ("ms-san-embed", "ms-san-nli", "ms-san-sentiment")
+"""The bundles that score labels of the user's: by cosine, by entailment and by polarity."""
 
 
 def load(
@@ -48,7 +50,7 @@ def load(
             raise StartupError(f"{name} is {number!r}: give a whole number from 1")
     folder = bundle_folder(model, models)
     stored = bundle.read(folder, graphs=False)
-    pipeline = parser or shipped.parser_of(folder.parent)
+    pipeline = parser or shipped.parser_folder(folder.parent)
     # A GPU runs one large batch at a time; on a CPU several small ones do more than one that is split.
     batches = threads or usable_cores()
     resolved = resolve(device)
@@ -63,13 +65,13 @@ def load(
 
 
 def classify(texts: Iterable[str], labels: Sequence[str], **keywords: Any) -> list[FittingLabels]:
-    """How well each of your `labels` fits each text, by `ms-san-embed` and `ms-san-nli`: what the service answers.
+    """How well each of your `labels` fits each text, by ZERO_SHOT's models: what the service answers.
 
     The keywords are those of `Model.classify`. The bundles are looked up as by `load`, and loaded once. Raises what
     `load` and `Model.classify` raise.
     """
-    embedding, nli = (_loaded(bundle_folder(name)) for name in ("ms-san-embed", "ms-san-nli"))
-    return embedding.classify(texts, labels, nli=nli, **keywords)
+    embedding, nli, sentiment = (_loaded(bundle_folder(name)) for name in ZERO_SHOT)
+    return embedding.classify(texts, labels, nli=nli, sentiment=sentiment, **keywords)
 
 
 @cache
@@ -97,7 +99,7 @@ def bundle_folder(model: str | Path, models: str | Path | None = None) -> Path:
         return pull_to_cache(str(model).removeprefix(HUB))
     if (Path(model) / CARD).is_file():
         return Path(model).resolve()
-    places = [Path(models)] if models else shipped.places()
+    places = [Path(models)] if models else shipped.search_folders()
     for place in places:
         if (place / model / CARD).is_file():
             return (place / model).resolve()

@@ -41,7 +41,7 @@ from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inference import Inference
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.model_registry import KINDS, ModelRegistry, Task, check_parser
+from heedful.runtime.model_registry import KINDS, ModelRegistry, Task, check_parser, is_sentiment
 from heedful.runtime.zero_shot import Labels, ZeroShot
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.forks import renew_in_children
@@ -216,27 +216,37 @@ class Model:
         hypothesis_template: str | None = None,
         multi_label: bool = False,
         nli: "Model | None" = None,
+        sentiment: "Model | None" = None,
         batch_size: int | None = None,
         truncate: bool = True,
     ) -> list[FittingLabels]:
         """How well each of your `labels` fits each text: zero-shot classification.
 
-        By the cosine of an embedding model or by the entailment of an NLI one; by both with an embedding model
-        and `nli`. A template makes a sentence of a label, which replaces its {}; without one a label makes several
-        sentences. The scores of a text's labels add up to 1, unless `multi_label` says that several may fit, or
-        there is only one. Raises BadInput for labels that are blank, repeated or more than 100.
+        By the cosine of an embedding model or by the entailment of an NLI one; with an embedding model also by the
+        entailment of `nli`, and by whether text and label are both positive or both negative after `sentiment`. A
+        template makes a sentence of a label, which replaces its {}; without one a label makes several sentences. The
+        scores of a text's labels add up to 1, unless `multi_label` says that several may fit, or there is only one.
+        Raises BadInput for labels that are blank, repeated or more than 100.
         """
-        models = [self, *([] if nli is None else [nli])]
         if nli is not None and (self.card.kind, nli.card.kind) != ("embedding", "nli"):
             kinds = f"{self.card.name} is of the kind {self.card.kind}, {nli.card.name} of {nli.card.kind}"
             raise WrongTask(f"{kinds}: ask an embedding model, with an NLI one", param="nli")
+        if sentiment is not None and not (nli and is_sentiment(sentiment.card)):
+            message = f"{sentiment.card.name}: give a model of the task sentiment, and an NLI one"
+            raise WrongTask(message, param="sentiment")
+        models = [model for model in (self, nli, sentiment) if model is not None]
         check_batch_size(batch_size)
         parser = next((model._parser for model in models if model.card.needs_parser), self._parser)
         for model in models:  # which read each text once
             check_parser(model.card, parser)
         names = cast(Sequence[str], text_inputs(labels, "labels").items)
         asked = Labels(names, hypothesis_template, multi_label)
-        zero_shot = ZeroShot([Inference(model._choose("zero-shot"), parser) for model in models])
+        zero_shot = ZeroShot(
+            [
+                Inference(model._choose("classify" if model is sentiment else "zero-shot"), parser)
+                for model in models
+            ]
+        )
         inputs = text_inputs(texts, "texts")
         inputs.check_texts()
         found: list[Any] = [None] * len(inputs)

@@ -18,8 +18,8 @@ TINY = np.finfo(np.float64).tiny
 """The smallest normal number."""
 FewerBits = Literal["int8", "uint8", "binary", "ubinary"]
 Precision = Literal["float32", FewerBits]
-"""Of vectors, with the names of sentence-transformers and Cohere."""
-LARGEST = 127
+"""Types of a vector's values, by the names of sentence-transformers and Cohere."""
+INT8_MAX = 127
 
 
 class Timing(NamedTuple):
@@ -32,7 +32,7 @@ class Timing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How far one answer can be trusted, for a text or a pair."""
+    """How far the answer to a text or a pair can be trusted."""
 
     confidence: float | None  # probability of the answered label; None without labels
     composed_words: float  # share of unlisted tokens; the name is the API's
@@ -51,13 +51,13 @@ class Result(Generic[T]):
     tokens: int
     unlisted: int  # tokens that the vocabulary does not list
     averaged: int = 0  # inputs that were too long and have the mean of their windows
-    out_of_domain: int = 0  # inputs that are not English, as far as one sees
-    trust: Sequence[Trust] = ()  # one per input, if asked for
+    out_of_domain: int = 0  # inputs that are not English, as `is_out_of_domain` tells
+    trust: Sequence[Trust] = ()  # one per input, if requested
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizedText:
-    """A text's tokens as the model sees them."""
+    """A text's tokens as the model reads them."""
 
     parse: Parse
     ids: Ints  # (L,)
@@ -119,7 +119,7 @@ def expected_score(logits: npt.NDArray[Any]) -> Doubles:
 
 
 def check_precision(precision: object) -> None:
-    """Raise BadInput for an unknown one."""
+    """Raise BadInput for an unknown precision."""
     known = get_args(Precision)
     if precision not in known:
         raise BadInput(
@@ -133,12 +133,12 @@ def as_precision(vectors: Floats, precision: Precision | Literal["float"]) -> np
     int8 scales each vector by its largest value, so that it does not depend on the others: compare by cosine. uint8 is
     int8 + 128. A bit is 1 for a value above 0, and the first value is the highest bit: compare by Hamming distance.
     """
-    if precision in ("float32", "float"):  # as sentence-transformers says, and as Cohere does
+    if precision in ("float32", "float"):  # sentence-transformers' name, and Cohere's
         return vectors
     if precision in ("int8", "uint8"):
         largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
-        scaled = np.rint(vectors * (LARGEST / np.maximum(largest, np.finfo(np.float32).tiny)))
-        shift, kind = (0, np.int8) if precision == "int8" else (128, np.uint8)
-        return np.asarray(scaled + shift, kind)
+        scaled = np.rint(vectors * (INT8_MAX / np.maximum(largest, np.finfo(np.float32).tiny)))
+        shift, dtype = (0, np.int8) if precision == "int8" else (128, np.uint8)
+        return np.asarray(scaled + shift, dtype)
     bits = np.packbits(vectors > 0, axis=1)
     return bits if precision == "ubinary" else np.asarray(bits.astype(np.int16) - 128, np.int8)

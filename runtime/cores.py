@@ -1,4 +1,4 @@
-"""How many cores this process may use, by its affinity mask and its cgroup's quota."""
+"""The number of cores that this process may use, by its affinity mask and its cgroup's quota."""
 
 import os
 from contextlib import suppress
@@ -23,14 +23,14 @@ def _quotas(root: Path) -> list[float]:
         _, controllers, path = line.split(":", 2)
         if not controllers:  # version 2: "max 100000" or "150000 100000"
             mount, files = root / "sys/fs/cgroup", ["cpu.max"]
-        elif "cpu" in controllers.split(","):  # version 1: the same in two files, -1 for no limit
+        elif "cpu" in controllers.split(","):  # version 1: two files, -1 for no limit
             mount, files = root / "sys/fs/cgroup/cpu", ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
         else:
             continue
-        inside = Path(path.lstrip("/"))
-        for folder in {mount / inside, *(mount / above for above in inside.parents)}:
+        group = Path(path.lstrip("/"))
+        for folder in {mount / group, *(mount / ancestor for ancestor in group.parents)}:
             with suppress(OSError):
-                allowed, period = " ".join((folder / file).read_text() for file in files).split()
-                if allowed not in ("max", "-1"):
-                    quotas.append(int(allowed) / int(period))
+                quota, period = " ".join((folder / file).read_text() for file in files).split()
+                if quota not in ("max", "-1"):
+                    quotas.append(int(quota) / int(period))
     return quotas

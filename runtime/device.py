@@ -1,7 +1,6 @@
-"""The device that models run on: what a session comes up on, tried once.
+"""The device that models run on: CUDA if a session runs on it, tried once, in another process.
 
-It is tried in another process. CUDA does not survive a fork, and ONNX Runtime prints a page of errors where there is
-a driver but not the rest of CUDA.
+CUDA does not survive a fork, and ONNX Runtime prints a page of errors where there is a driver but not the rest of CUDA.
 """
 
 import ctypes
@@ -17,11 +16,11 @@ from heedful.runtime.errors import ProviderError
 log = logging.getLogger(__name__)
 
 Device = Literal["auto", "cpu", "cuda"]
-"""What may be asked for: "auto" takes CUDA where it comes up."""
+"""The setting: "auto" takes CUDA where a session runs on it."""
 Resolved = Literal["cpu", "cuda"]
 TRY_SECONDS = 120
 SHARE = 0.8
-"""Of the device's memory, for all processes; the rest is for what CUDA keeps for each of them."""
+"""Share of the device's memory for the sessions of all processes; CUDA itself needs memory for each process."""
 _DRIVER = "libcuda.so.1"
 _PRODUCT = (
     b'\x08\x08:@\n\x11\n\x01x\n\x01x\x12\x01y"\x06MatMul\x12\x01gZ\x13\n\x01x\x12\x0e\n\x0c\x08\x01'
@@ -32,7 +31,7 @@ _PRODUCT = (
 
 @cache
 def resolve(device: Device) -> Resolved:
-    """The device for what was asked. Raises ProviderError where CUDA was asked for and does not come up."""
+    """The device for a setting. Raises ProviderError where the setting is "cuda" and no session runs on it."""
     if device == "cpu":
         return "cpu"
     reason = "there is no NVIDIA driver"
@@ -51,7 +50,7 @@ def resolve(device: Device) -> Resolved:
 
 
 def _has_driver() -> bool:
-    """Whether NVIDIA's driver is there. It is not called."""
+    """Whether NVIDIA's driver is installed. It is not called."""
     try:
         ctypes.CDLL(_DRIVER)
     except OSError:
@@ -63,7 +62,7 @@ def _try_cuda() -> str:
     """Why no session runs on CUDA; empty where one does."""
     program = f"import sys; sys.path[:] = {sys.path!r}; from heedful.runtime.device import run_on_cuda; run_on_cuda()"
     try:
-        ran = subprocess.run(
+        trial = subprocess.run(
             [sys.executable, "-c", program],
             capture_output=True,
             text=True,
@@ -73,16 +72,16 @@ def _try_cuda() -> str:
         )
     except subprocess.TimeoutExpired:
         return f"it has not answered for {TRY_SECONDS} s"
-    if ran.returncode == 0:
+    if trial.returncode == 0:
         return ""
     reasons = re.findall(
-        r"with error: (.+)|^\w*(?:Error|Exception): (.+)", ran.stderr, re.MULTILINE
+        r"with error: (.+)|^\w*(?:Error|Exception): (.+)", trial.stderr, re.MULTILINE
     )
-    return next((a or b for a, b in reasons), f"the trial ended with status {ran.returncode}")
+    return next((a or b for a, b in reasons), f"the trial ended with status {trial.returncode}")
 
 
 def run_on_cuda() -> None:
-    """Run a graph on CUDA. Raises RuntimeError where the session comes up without."""
+    """Run a graph on CUDA. Raises RuntimeError where the session runs on the CPU."""
     import numpy as np
     import onnxruntime
 
@@ -97,10 +96,10 @@ def run_on_cuda() -> None:
 
 @cache
 def limit_memory(processes: int) -> None:
-    """Let the sessions on CUDA of this process, one of so many, hold no more than its part of the device's memory.
+    """Limit the memory of this process's sessions on CUDA to its share, where `processes` use the device.
 
-    They share an arena (`text.graph.open_session` asks for it). No process may be forked from this one afterwards.
-    Raises ProviderError.
+    The sessions share an arena (`text.graph.open_session` requests it). This process may not fork afterwards. Raises
+    ProviderError.
     """
     import onnxruntime
 
@@ -117,13 +116,13 @@ def limit_memory(processes: int) -> None:
     # ONNX Runtime's defaults: regions grow by powers of two.
     arena |= {"arena_extend_strategy": 0, "initial_chunk_size_bytes": -1}
     arena |= {"max_dead_bytes_per_chunk": -1, "initial_growth_chunk_size_bytes": -1}
-    place = onnxruntime.OrtMemoryInfo(
+    memory = onnxruntime.OrtMemoryInfo(
         "Cuda", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
     )
     onnxruntime.preload_dlls()  # from the nvidia wheels, where they are installed
     try:
         onnxruntime.create_and_register_allocator_v2(
-            CUDA, place, {}, onnxruntime.OrtArenaCfg(arena)
+            CUDA, memory, {}, onnxruntime.OrtArenaCfg(arena)
         )
     except ORT_ERRORS as error:
         raise ProviderError(f"ONNX Runtime limits no memory of the device: {error}") from error

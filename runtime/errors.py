@@ -1,9 +1,9 @@
-"""Every error that the runtime raises deliberately.
+"""The errors that the runtime raises deliberately.
 
 HeedfulError
 +-- StartupError            the service cannot start
 |   +-- BundleError         a bundle is broken: names file and reason
-|   +-- ProviderError       the execution provider asked for did not come up
+|   +-- ProviderError       no session runs on the requested device
 +-- ServiceFault            the running service cannot continue: its process must end
 +-- RequestError            a request cannot be answered
     +-- BadInput            the request is wrong; names the field
@@ -13,10 +13,10 @@ HeedfulError
     +-- Overloaded          the queue is full; says when to retry
     +-- Unavailable         not ready, or shutting down
     +-- TimedOut            the request's time limit passed
-    +-- InferenceFailed     the parser or the model failed on a valid input: our fault
-        +-- OutOfMemory     the device has no memory for one text
+    +-- InferenceFailed     the parser or the model failed on a valid input
+        +-- OutOfMemory     the device has no memory for a single text
 
-HTTP statuses are decided in `app.errors`, nowhere else.
+Only `app.errors` maps them to HTTP statuses.
 """
 
 

@@ -1,4 +1,4 @@
-"""A model's answers: texts in, vectors and probabilities out, as requests that an engine runs."""
+"""A model's answers: texts -> vectors and probabilities, as requests that an engine runs."""
 
 import sys
 import time
@@ -41,24 +41,24 @@ from heedful.text.parse import ParseJob, Parser
 T = TypeVar("T")
 
 ROWS_AT_ONCE = 32
-"""Sentences whose words are looked up without a pause: 1 ms, or 2 where all words are composed."""
+"""Sentences whose words are looked up without a pause: 1 ms, or 2 ms where all words are composed."""
 
 
 @dataclass(slots=True)
 class Inference:
-    """A model with what it needs to answer: `Service.bind` makes one for each request.
+    """A model with its parser, limits and cache: `Service.bind` creates one for each request.
 
-    Every method raises BadInput and TooManyInputs at once; what its request raises, its engine says.
+    The methods raise BadInput and TooManyInputs before their request runs; `Engine.answer` says what it raises.
     """
 
     model: LoadedModel
     parser: Parser
     max_rows: int = sys.maxsize
     bulk: bool = False
-    """Whether its requests may wait while others do not."""
+    """Whether its requests wait while others are answered."""
     cache: VectorCache | None = None
     answered: list[tuple[LoadedModel, Floats, int]] | None = None
-    """Collects the vectors of answered inputs (`runtime.out_of_distribution`); None where nobody counts them."""
+    """Collects the vectors of answered inputs (`runtime.out_of_distribution`); None where they are not counted."""
 
     @property
     def card(self) -> Card:
@@ -86,23 +86,25 @@ class Inference:
             )
 
         def finish(vectors: Floats) -> Floats:
-            cut = vectors[:, :dimensions]
-            return unit_rows(cut).astype(np.float32) if normalize else np.ascontiguousarray(cut)
+            leading = vectors[:, :dimensions]
+            if normalize:
+                return unit_rows(leading).astype(np.float32)
+            return np.ascontiguousarray(leading)
 
-        return self.checked(inputs, self._vectors(inputs, finish, truncate=truncate, mean=mean))
+        return self.request(inputs, self._vectors(inputs, finish, truncate=truncate, mean=mean))
 
     def similarity(
         self, source: Inputs, others: Inputs, *, truncate: bool = False, mean: bool = False
     ) -> Request[Result[Doubles]]:
         """Cosines (N,) of one text with each of the others; `mean` as in `embed`."""
         items, paths = [*source.items, *others.items], [*source.paths, *others.paths]
-        both = replace(others, items=items, paths=paths)
+        all_inputs = replace(others, items=items, paths=paths)
         source.check_texts()
 
         def finish(vectors: Floats) -> Doubles:
             return cosines(vectors[0], vectors[1:])
 
-        return self.checked(others, self._vectors(both, finish, truncate=truncate, mean=mean))
+        return self.request(others, self._vectors(all_inputs, finish, truncate=truncate, mean=mean))
 
     def classify(
         self, inputs: Inputs, *, truncate: bool = False, raw: bool = False, trust: bool = False
@@ -112,33 +114,33 @@ class Inference:
         With `raw` logits instead.
         """
         finish = np.asarray if raw else partial(probabilities, self.card)
-        return self.checked(inputs, self._score(inputs, truncate, finish, trust))
+        return self.request(inputs, self._score(inputs, truncate, finish, trust))
 
     def relatedness(
         self, pairs: Inputs, *, truncate: bool = False, trust: bool = False
     ) -> Request[Result[Doubles]]:
         """How related the two sentences of each pair are, from 1 to 5: (N,)."""
-        return self.checked(pairs, self._score(pairs, truncate, expected_score, trust))
+        return self.request(pairs, self._score(pairs, truncate, expected_score, trust))
 
     def tokenize(
         self, inputs: Inputs, *, truncate: bool = False
     ) -> Request[Result[list[TokenizedText]]]:
-        """The tokens that the model would read, always with their tree."""
+        """The tokens that the model reads, always with their tree."""
 
         def steps() -> Steps[Result[list[TokenizedText]]]:
             parsed = yield from self.read(inputs, truncate=truncate, tree=True)
             return parsed.result(parsed.tokenized())
 
-        return self.checked(inputs, steps())
+        return self.request(inputs, steps())
 
     def explain(
         self, inputs: Inputs, options: ExplainOptions, *, truncate: bool = False
     ) -> Request[Result[tuple[list[TokenizedText], ExplainResult]]]:
-        """What the model attends to in a sentence or in the two of a pair."""
+        """The model's attention in a sentence or in the two of a pair."""
         check_priors(self.model, options)
-        return self.checked(inputs, self._explain(inputs, options, truncate))
+        return self.request(inputs, self._explain(inputs, options, truncate))
 
-    def checked(self, inputs: Inputs, steps: Steps[T]) -> Request[T]:
+    def request(self, inputs: Inputs, steps: Steps[T]) -> Request[T]:
         """The request of these steps. Raises BadInput, TooManyInputs."""
         rows = inputs.count_rows(self.max_rows)
         inputs.check_texts()
@@ -151,25 +153,24 @@ class Inference:
         parsed = yield from self.read(inputs, truncate=truncate, tree=True, max_tokens=limit)
         for text, path in zip(parsed.parses, inputs.paths, strict=True):
             check_length(self.model, text, path, options, inputs.remedy)
-        found = yield from explain(self.model, parsed.parses, options)
-        vectors = np.concatenate([one.embedding for one in found.sentences])
+        explained = yield from explain(self.model, parsed.parses, options)
+        vectors = np.concatenate([sentence.embedding for sentence in explained.sentences])
         if self.answered is not None:
             self.answered.append((self.model, vectors, parsed.texts_per_row))
-        result = parsed.result((parsed.tokenized(), found), found.waited, found.seconds)
+        result = parsed.result((parsed.tokenized(), explained), explained.waited, explained.seconds)
         if not options.trust:
             return result
-        return replace(result, trust=parsed.trust(vectors, found.probabilities(self.card)))
+        return replace(result, trust=parsed.trust(vectors, explained.probabilities(self.card)))
 
     def _vectors(
         self, inputs: Inputs, finish: Callable[[Floats], T], *, truncate: bool, mean: bool
     ) -> Steps[Result[T]]:
-        """What `finish` makes of the vectors (N, D) that the encoder gives."""
+        """The result of `finish` on the encoder's vectors (N, D)."""
         parsed = yield from self.read(inputs, truncate=truncate or mean)
         long = parsed.cut() if mean else []
         if long:
-            whole = parsed.result(None)
             result = yield from self._mean(inputs, long, finish)
-            return replace(result, out_of_domain=whole.out_of_domain)
+            return replace(result, out_of_domain=parsed.result(None).out_of_domain)
         encoded = yield from encode(self.model.encoder, parsed.sentences, self.cache)
         if self.answered is not None:
             self.answered.append((self.model, encoded.vectors, parsed.texts_per_row))
@@ -179,20 +180,20 @@ class Inference:
     def _mean(
         self, inputs: Inputs, long: Sequence[int], finish: Callable[[Floats], T]
     ) -> Steps[Result[T]]:
-        """What `finish` makes of vectors (N, D); those of the `long` inputs are means over windows."""
+        """The result of `finish` on vectors (N, D); those of the `long` inputs are means over windows."""
         windows = yield from split(inputs, long, self.model, self.parser)
-        # A cut chunk may give more tokens.
+        # Cut, because a window may have more tokens than the same part of its text had.
         parsed = yield from self.read(windows.inputs(), truncate=True)
         encoded = yield from encode(self.model.encoder, parsed.sentences, self.cache)
         sentences = encoded.vectors[:, : self.card.dimension]
-        means = windows.means(sentences, [len(one) for one in parsed.sentences])
+        means = windows.means(sentences, [len(sentence) for sentence in parsed.sentences])
         result = parsed.result(finish(means), encoded.queue, encoded.inference)
         return replace(result, inputs=len(inputs), truncated=windows.truncated, averaged=len(long))
 
     def _score(
         self, inputs: Inputs, truncate: bool, finish: Callable[[Floats], T], trust: bool
     ) -> Steps[Result[T]]:
-        """What `finish` makes of the head's logits (N, C) for texts or pairs."""
+        """The result of `finish` on the head's logits (N, C) for texts or pairs."""
         parsed = yield from self.read(inputs, truncate=truncate)
         encoded = yield from encode(self.model.encoder, parsed.sentences, self.cache)
         step = inputs.texts_per_row
@@ -204,8 +205,8 @@ class Inference:
         result = parsed.result(finish(logits), encoded.queue, seconds + encoded.inference)
         if not trust:
             return result
-        found = probabilities(self.card, logits) if self.card.labels else None
-        return replace(result, trust=parsed.trust(encoded.vectors, found))
+        scores = probabilities(self.card, logits) if self.card.labels else None
+        return replace(result, trust=parsed.trust(encoded.vectors, scores))
 
     def read(
         self,
@@ -217,7 +218,7 @@ class Inference:
     ) -> Steps[Parsed]:
         """Parse the texts and look up their words.
 
-        `tree` asks for trees even if the model needs none. `max_tokens` may lower the card's limit.
+        With `tree` they have trees even if the model needs none. `max_tokens` may lower the card's limit.
         """
         model, card = self.model, self.model.card
         began = time.perf_counter()
@@ -227,9 +228,10 @@ class Inference:
             for item in inputs.items
             if isinstance(item, str)
         ]
-        read = iter((yield from parse(self.parser, jobs)))
+        parsed_texts = iter((yield from parse(self.parser, jobs)))
         parses = [
-            next(read) if isinstance(item, str) else item.first(limit) for item in inputs.items
+            next(parsed_texts) if isinstance(item, str) else item.first(limit)
+            for item in inputs.items
         ]
         if model.vocab.limit:
             parses = list(map(model.fit, parses))

@@ -9,18 +9,18 @@ from heedful.runtime.errors import BadInput, TooManyInputs
 from heedful.text.parse import Parse
 from heedful.text.tokenize import MAX_CHUNK, TextTokenizer
 
-COUNTED = 10
-"""A text that is too long is counted up to so many times the limit."""
+COUNT_FACTOR = 10
+"""The tokens of a text that is too long are counted up to this many times the limit."""
 
 Item = str | Parse
-"""A text, or a tree that replaces it and is used as given."""
+"""A text, or a tree that is used in its place without parsing."""
 
 
 @dataclass(slots=True)
 class Inputs:
-    """Rows of one text or of two, flattened: `items[i]` stands at `paths[i]`.
+    """Rows of one text or of two, flattened: `paths[i]` is the path of `items[i]` in the request.
 
-    A path is what an error calls its text, for example "pairs[1].premise".
+    Error messages name it, for example "pairs[1].premise".
     """
 
     items: Sequence[Item]
@@ -45,18 +45,18 @@ class Inputs:
         """The number of rows."""
         return len(self.items) // self.texts_per_row
 
-    def count_rows(self, most: int) -> int:
-        """The number of rows. Raises BadInput for none, TooManyInputs for more than `most`."""
+    def count_rows(self, limit: int) -> int:
+        """The number of rows. Raises BadInput for none, TooManyInputs for more than `limit`."""
         rows = len(self.items) // self.texts_per_row
         if not rows:
             raise BadInput(f"{self.path} is empty: send at least one", param=self.path)
-        if rows > most:
-            message = f"{self.path} holds {rows}, more than {most}: send several requests"
+        if rows > limit:
+            message = f"{self.path} holds {rows}, more than {limit}: send several requests"
             raise TooManyInputs(message, param=self.path)
         return rows
 
     def check_texts(self) -> None:
-        """Raise BadInput for a text that is blank or that no UTF-8 client could have meant."""
+        """Raise BadInput for a text that is blank, or holds a NUL or half of a surrogate pair."""
         for item, path in zip(self.items, self.paths, strict=True):
             text = item if isinstance(item, str) else item.text
             if not text or text.isspace():
@@ -72,7 +72,7 @@ class Inputs:
                 raise BadInput(message, param=path) from error
 
     def check_are_texts(self, rows: Sequence[int]) -> None:
-        """Raise BadInput if one of these is a tree: a tree has no windows."""
+        """Raise BadInput if one of these rows is a tree: a tree has no windows."""
         for path in [self.paths[row] for row in rows if not isinstance(self.items[row], str)]:
             raise BadInput(
                 f"{path} is a tree and longer than the model reads: shorten it, send it as text, "
@@ -110,8 +110,8 @@ class Inputs:
 
 
 def _length(item: Item, limit: int, tokenizer: TextTokenizer) -> str:
-    """How long an input is of which a model reads `limit` tokens; "" where these are too many word pieces."""
-    read = tokenizer.tokenize(item, COUNTED * limit) if isinstance(item, str) else item
-    if len(read) > limit:
-        return f"{'more than ' if read.cut else ''}{len(read)} tokens"
-    return f"more than {MAX_CHUNK} characters without white space" if read.cut else ""
+    """The length of an input above `limit` tokens, for a message; "" where its word pieces are too many."""
+    tokens = tokenizer.tokenize(item, COUNT_FACTOR * limit) if isinstance(item, str) else item
+    if len(tokens) > limit:
+        return f"{'more than ' if tokens.cut else ''}{len(tokens)} tokens"
+    return f"more than {MAX_CHUNK} characters without white space" if tokens.cut else ""

@@ -1,4 +1,4 @@
-"""A bundle with its sessions: loaded, warm and ready to answer."""
+"""A bundle with its sessions, ready to answer."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -23,8 +23,8 @@ from heedful.text.parse import Parse
 from heedful.text.whole_text import WholeText
 
 REMEDY = "copy the bundle again, export it again, or serve it where it was made"
-LADDER = (1, 8, 32, 128)
-"""Sentence lengths to warm up with, alone and in a full batch."""
+WARM_UP_LENGTHS = (1, 8, 32, 128)
+"""Lengths of the sentences that warm up a session, each in a batch of one and in a full batch."""
 
 
 class LoadedModel:
@@ -39,7 +39,7 @@ class LoadedModel:
         self.vocab = bundle.vocab
         self.golden, self.typical = bundle.golden, bundle.typical
         self.deviation: float | None = None
-        """How far the golden vectors have moved, at the last look; None without any."""
+        """Largest change of a value of the golden vectors, at the last check; None without golden vectors."""
         files = bundle.files
         int8 = ENCODER_INT8 in files and device == "cpu"
         self.precision: Literal["int8", "float32"] = "int8" if int8 else "float32"
@@ -47,8 +47,9 @@ class LoadedModel:
         self.explain_graph: ExplainGraph | None = None
         if explain in files:
             self.explain_graph = open_checked(files, bundle.card, bundle.vocab, explain)
-        kept = (ENCODER, EXPLAIN)
-        self._explained = {name: files[name] for name in kept} if explain in files else {}
+        self._explain_files = {}
+        if explain in files:
+            self._explain_files = {name: files[name] for name in (ENCODER, EXPLAIN)}
         shared = self.explain_graph.shared if self.explain_graph else {}
         session = _open(bundle, encoder, device, threads, shared)
         check_encoder(session.graph, bundle.card, encoder, bundle.vocab)
@@ -61,28 +62,28 @@ class LoadedModel:
 
     @cached_property
     def gradient_graph(self) -> ExplainGraph:
-        """The explain graph in float32, opened when it is first asked for: rounding would drown a derivative."""
+        """The explain graph in float32, opened at its first use: int8's rounding is larger than small derivatives."""
         if self.precision == "float32" and self.explain_graph:
             return self.explain_graph
-        return ExplainGraph(self._explained, self.card, EXPLAIN)
+        return ExplainGraph(self._explain_files, self.card, EXPLAIN)
 
     def warm(self) -> None:
-        """On a GPU run a ladder of shapes: no request pays for the first run of one, and a full batch fits the memory.
+        """On a GPU, run batches of several shapes: a shape's first run is slow, and a full batch must fit the memory.
 
-        On the CPU that costs half a millisecond at most, and the checks of `__init__` have run every graph. Raises
-        ProviderError where the memory does not hold one sentence.
+        On the CPU a first run costs half a millisecond at most, and the checks of `__init__` have run each graph.
+        Raises ProviderError where the memory does not hold a sentence.
         """
         if self.encoder.session.provider != CUDA:
             return
-        for length in sorted({min(length, self.card.max_tokens) for length in LADDER}):
+        for length in sorted({min(length, self.card.max_tokens) for length in WARM_UP_LENGTHS}):
             sentence = self.vocab.sentence(["a"] * length, np.arange(length))
             for size in (1, max(1, self.encoder.budget // self.encoder.costs([sentence])[0])):
-                vectors = self._encoded(sentence, size)
+                vectors = self._encode(sentence, size)
                 if self._head:
                     run_now(self.logits(*[vectors] * len(head_inputs(self.card))))
 
-    def _encoded(self, sentence: Sentence, size: int) -> Floats:
-        """Vectors of a batch of that size, or of what the memory holds, to which the budget then falls."""
+    def _encode(self, sentence: Sentence, size: int) -> Floats:
+        """Vectors of a batch of this size. If memory is missing, of a smaller batch, and the budget falls to that."""
         try:
             return np.array(self.encoder.run(self.encoder.prepare([sentence] * size)))
         except OutOfMemory as error:
@@ -92,22 +93,22 @@ class LoadedModel:
                     "serve fewer models, or with fewer processes"
                 ) from error
             self.encoder.budget = size // 2 * self.encoder.costs([sentence])[0]
-            return self._encoded(sentence, size // 2)
+            return self._encode(sentence, size // 2)
 
     def check_golden(self) -> None:
-        """Compare with the bundle's golden vectors, if it has any. Raises BundleError with the figure."""
+        """Compare with the bundle's golden vectors, if it has any. Raises BundleError with the largest change."""
         if self.golden is None:
             return
-        found = run_now(self.golden_outputs())
-        self.deviation = self.golden.deviation(found, self.precision)
-        if moved := self.golden.moved_outputs(found, self.precision):
+        current = run_now(self.golden_outputs())
+        self.deviation = self.golden.deviation(current, self.precision)
+        if moved := self.golden.moved_outputs(current, self.precision):
             more = f", and {len(moved) - 1} more" if len(moved) > 1 else ""
             reason = f"on this machine {moved[0]}{more}: {REMEDY}"
             raise BundleError(self.card.name, GOLDEN, reason)
 
     def golden_outputs(self) -> Steps[Outputs]:
-        """What the sessions give for the tokens and trees of the golden sentences."""
-        assert self.golden is not None, "only a bundle with golden vectors is compared with them"
+        """The sessions' outputs for the tokens and trees of the golden sentences."""
+        assert self.golden is not None, "the bundle has golden vectors"
         pairs = zip(self.golden.tokens, self.golden.heads, strict=True)
         sentences = [self.vocab.sentence(tokens, heads) for tokens, heads in pairs]
         work = Work(self.encoder, sentences)
@@ -116,7 +117,9 @@ class LoadedModel:
         logits = None
         if self._head:
             logits, _ = yield from self.logits(*sides(self.card, vectors))
-            logits *= np.float32(self.card.temperature)  # the head's own: calibrating moves nothing
+            logits *= np.float32(
+                self.card.temperature
+            )  # the head's raw logits: calibration does not change them
         return outputs(self.card, vectors, logits)
 
     def fit(self, parse: Parse) -> Parse:
@@ -132,11 +135,11 @@ class LoadedModel:
         return self.vocab.sentence(parse.tokens, parse.heads)
 
     def logits(self, *sides: Floats) -> Steps[tuple[Floats, float]]:
-        """The head's logits (N, C), divided by the card's temperature, for one (N, D) array per side.
+        """The head's logits (N, C), divided by the card's temperature, for an array (N, D) per side; and its seconds.
 
-        Also gives the seconds that the head took. Raises InferenceFailed.
+        Raises InferenceFailed.
         """
-        assert self._head is not None, "only models with a head are asked for logits"
+        assert self._head is not None, "the model has a head"
         work = Work(self._head, list(zip(*sides, strict=True)))
         yield work
         logits: Floats = np.array(work.outputs)

@@ -1,4 +1,4 @@
-"""The loaded models, and which of them answers a request."""
+"""The loaded models, and the choice of the one that answers a request."""
 
 import hashlib
 import math
@@ -8,7 +8,7 @@ from typing import Literal
 from heedful.runtime.bundles.card import CARD, Card, ScoreCard
 from heedful.runtime.errors import BundleError, UnknownModel, WrongTask
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.text.kinds import ENGLISH
+from heedful.text.kinds import ENGLISH, NEGATIVE, POSITIVE
 from heedful.text.parse import Parser
 
 Task = Literal["embed", "classify", "zero-shot", "nli", "relatedness", "explain"]
@@ -22,11 +22,11 @@ KINDS: Mapping[Task, tuple[str, ...]] = {
     "relatedness": ("relatedness",),
     "explain": ("classification", "embedding", "nli", ANY),
 }
-"""Kinds that do a task. Without a named model, the default model of the first kind present answers."""
+"""Kinds of models for a task. Without a named model, the default model of the first kind that is loaded answers."""
 
 
 class ModelRegistry:
-    """Models by name, sorted. Immutable: a reload makes a new one."""
+    """Models by name, sorted. Immutable: a reload creates another registry."""
 
     def __init__(self, models: Mapping[str, LoadedModel]) -> None:
         self.models = models
@@ -44,8 +44,13 @@ class ModelRegistry:
 
     @property
     def defaults(self) -> Mapping[Task, str]:
-        """The default model of each task that any model does."""
+        """The default model of each task for which there is a model."""
         return {task: card.name for task, card in self._defaults.items() if card}
+
+    @property
+    def sentiment(self) -> str | None:
+        """The name of the first sentiment model for texts of many kinds; None without one."""
+        return next((name for name, card in self.cards.items() if is_sentiment(card)), None)
 
     def choose(self, task: Task, name: str | None) -> LoadedModel:
         """The named model or the task's default. Raises UnknownModel, WrongTask."""
@@ -53,9 +58,9 @@ class ModelRegistry:
         if name is None:
             card = self._defaults[task]
             if card is None:
-                wanted = " or ".join(kind for kind in kinds if kind != ANY)
+                names = " or ".join(kind for kind in kinds if kind != ANY)
                 raise UnknownModel(
-                    f"no loaded model does {task}: add a bundle of the kind {wanted} and reload"
+                    f"no loaded model does {task}: add a bundle of the kind {names} and reload"
                 )
             return self.models[card.name]
         if name not in self.models:
@@ -63,8 +68,8 @@ class ModelRegistry:
             message = f"there is no model {name[:100]!r}; known are: {known}"
             raise UnknownModel(message, param="model")
         if self.cards[name].kind not in kinds and ANY not in kinds:
-            able = [name for name, card in self.cards.items() if card.kind in kinds]
-            message = f"{name} does not do {task}; models that do: {', '.join(able) or 'none'}"
+            others = [name for name, card in self.cards.items() if card.kind in kinds]
+            message = f"{name} does not do {task}; models that do: {', '.join(others) or 'none'}"
             raise WrongTask(message, param="model")
         return self.models[name]
 
@@ -73,46 +78,51 @@ EVERYDAY = "sentiment"
 """The task whose models were trained for texts of many kinds."""
 
 
+def is_sentiment(card: Card) -> bool:
+    """Whether the model tells positive from negative texts of many kinds."""
+    return card.task == EVERYDAY and {NEGATIVE, POSITIVE} <= set(card.labels)
+
+
 def default_of(cards: Sequence[Card], kinds: Sequence[str]) -> Card | None:
-    """The default of the first kind that any card is of; None without one."""
+    """The default of the first of `kinds` of which there are cards; None without any."""
     for kind in kinds:
-        if able := [card for card in cards if kind in (card.kind, ANY)]:
-            return default(able)
+        if candidates := [card for card in cards if kind in (card.kind, ANY)]:
+            return default(candidates)
     return None
 
 
 def default(cards: Sequence[Card]) -> Card:
-    """The first card, or one with the same labels and a better score on the same dev split.
+    """The first card, or a card with the same labels and a better score on the same dev split.
 
-    A card of the task EVERYDAY comes first: the others are of one kind of text.
+    Cards of the task EVERYDAY come first: the others are for one kind of text.
     """
     everyday = [card for card in cards if card.task == EVERYDAY]
     first, *_ = everyday or cards
-    best = _dev(first)
-    if best is None:
+    reference = _dev_score(first)
+    if reference is None:
         return first
 
     def score(card: Card) -> float:
-        found = _dev(card)
-        if found is None or card.labels != first.labels:
+        dev = _dev_score(card)
+        if dev is None or card.labels != first.labels:
             return -math.inf
-        same = (found.dataset, found.metric) == (best.dataset, best.metric)
-        return found.value if same else -math.inf
+        is_comparable = (dev.dataset, dev.metric) == (reference.dataset, reference.metric)
+        return dev.value if is_comparable else -math.inf
 
     return max(cards, key=score)  # the first of equals
 
 
-def _dev(card: Card) -> ScoreCard | None:
+def _dev_score(card: Card) -> ScoreCard | None:
     return next((score for score in card.scores if score.split == "dev"), None)
 
 
 def check_parser(card: Card, parser: Parser) -> None:
-    """Raise BundleError for a model that was made with another parser.
+    """Raise BundleError for a model that was trained with another parser.
 
-    The parser is part of the model: another one gives other trees and other answers.
+    The parser is part of the model: another parser gives other trees and other answers.
     """
-    words = not card.needs_parser and parser.name == ENGLISH
-    if card.parser.fingerprint != parser.fingerprint and not words:
+    same_words = not card.needs_parser and parser.name == ENGLISH
+    if card.parser.fingerprint != parser.fingerprint and not same_words:
         loaded = f"{parser.name} ({parser.fingerprint[:12]})" if parser.trees else "none"
         reason = (
             f"was made with the parser {card.parser.name} ({card.parser.fingerprint[:12]}), "

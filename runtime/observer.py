@@ -2,9 +2,9 @@
 
 
 class Observer:
-    """Ignores every event; override what you need.
+    """Ignores all events; subclasses override the methods that they need.
 
-    Called on the event loop only; methods must return at once.
+    The runtime calls it on the event loop only; methods must return at once.
     """
 
     def batch(
@@ -13,7 +13,7 @@ class Observer:
         """A batch has run: its sentences, their tokens, the share of padding, and its thread's processor time."""
 
     def untypical(self, model: str, inputs: int) -> None:
-        """Of the inputs answered lately, so many lie farther out than nearly all training sentences."""
+        """The number of answered inputs since the last call that lie farther out than nearly all training sentences."""
 
     def cache(self, name: str, hits: int, misses: int) -> None:
-        """A request's distinct keys in a cache ("vector"): those it held, and others."""
+        """A request's distinct keys in a cache ("vector"): those it holds, and others."""

@@ -1,7 +1,7 @@
 """Counts the inputs that lie farther out than nearly all training sentences: drift, for Prometheus.
 
-The distances of one vector from the centroids cost as much as those of thirty. So the vectors of answered inputs are
-collected, and compared together, ROWS at a time, between which the event loop goes on.
+The distances of one vector from the centroids cost as much as those of thirty. So the counter collects the vectors of
+answered inputs and compares ROWS of them at a time, between which the event loop goes on.
 """
 
 import asyncio
@@ -14,31 +14,31 @@ from heedful.runtime.observer import Observer
 from heedful.text.arrays import Floats
 
 ROWS, SECONDS = 64, 0.25
-"""Vectors that are compared at once, and how often."""
+"""Vectors that are compared at a time, and the interval between two counts."""
 
 
 class OutOfDistributionCounter:
-    """For the event loop's thread only."""
+    """Only the event loop's thread may use it."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self.answered: list[tuple[LoadedModel, Floats, int]] = []
-        """Models, vectors (M, D) that nobody changes any more, and how many of them make an input."""
+        """Models, vectors (M, D) that no longer change, and the number of vectors of an input."""
 
     async def run(self) -> None:
-        """Count what was answered, every SECONDS until it is cancelled."""
+        """Count the answered inputs, every SECONDS until the task is cancelled."""
         while True:
             await asyncio.sleep(SECONDS)
             await self.count()
 
     async def count(self) -> None:
-        """Count what was answered since the last call."""
+        """Count the inputs answered since the last call."""
         answered, self.answered[:] = self.answered[:], []
         vectors: defaultdict[tuple[LoadedModel, int], list[Floats]] = defaultdict(list)
-        for model, of_answer, texts_per_row in answered:
-            vectors[model, texts_per_row].append(of_answer)
-        for (model, texts_per_row), of_model in vectors.items():
-            rows = np.concatenate(of_model)
+        for model, answer_vectors, texts_per_row in answered:
+            vectors[model, texts_per_row].append(answer_vectors)
+        for (model, texts_per_row), parts in vectors.items():
+            rows = np.concatenate(parts)
             for begin in range(0, len(rows), ROWS):
                 self._count(model, rows[begin : begin + ROWS], texts_per_row)
                 await asyncio.sleep(0)

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Parsed:
-    """A request's texts as the model reads them."""
+    """A request's texts, parsed, with their words looked up."""
 
     model: LoadedModel
     parses: Sequence[Parse]
@@ -27,15 +27,15 @@ class Parsed:
     seconds: float
 
     def first(self, count: int) -> Self:
-        """The first texts alone."""
+        """Only the first `count` texts."""
         return replace(self, parses=self.parses[:count], sentences=self.sentences[:count])
 
     def cut(self) -> list[int]:
-        """The texts that are longer than the model reads."""
+        """The rows of texts that are longer than the model reads."""
         return [row for row, parse in enumerate(self.parses) if parse.cut]
 
     def tokenized(self) -> list[TokenizedText]:
-        """The tokens of each text, with what the vocabulary knows of them."""
+        """The tokens of each text, with their ids and whether the vocabulary lists them."""
         vocab, composes = self.model.vocab, self.model.card.composed > 0
         texts = []
         for parse, sentence in zip(self.parses, self.sentences, strict=True):
@@ -49,7 +49,8 @@ class Parsed:
         shares = self._shares(vectors)
         rows = []
         for i in range(len(self.sentences) // step):
-            known = [vocab.known(one) for one in self.sentences[i * step : (i + 1) * step]]
+            sentences = self.sentences[i * step : (i + 1) * step]
+            known = [vocab.known(sentence) for sentence in sentences]
             rows.append(
                 Trust(
                     None if probabilities is None else float(probabilities[i].max()),
@@ -73,7 +74,7 @@ class Parsed:
         step = self.texts_per_row
         unlisted = list(map(self.model.vocab.unlisted, self.sentences))
         cut = [parse.cut for parse in self.parses]
-        foreign = map(is_out_of_domain, self.parses, unlisted)
+        out_of_domain = map(is_out_of_domain, self.parses, unlisted)
         return Result(
             value=value,
             card=self.model.card,
@@ -82,7 +83,7 @@ class Parsed:
             truncated=sum(map(any, zip(*[iter(cut)] * step, strict=True))),
             tokens=sum([len(parse.tokens) for parse in self.parses]),
             unlisted=sum(unlisted),
-            out_of_domain=sum(map(any, zip(*[iter(foreign)] * step, strict=True))),
+            out_of_domain=sum(map(any, zip(*[iter(out_of_domain)] * step, strict=True))),
         )
 
 

@@ -1,4 +1,4 @@
-"""The service's life cycle: start, reload, stop, and whether it is ready. HTTP and the command line use it."""
+"""The service: its start, reload, stop and readiness, for HTTP and the command line."""
 
 import asyncio
 import gc
@@ -31,18 +31,18 @@ __all__ = ["Options", "Reloaded", "Service", "running"]
 T = TypeVar("T")
 
 SELF_TEST_INTERVAL = 10.0
-"""Seconds for which a self-test's result is kept: anybody may ask for one."""
+"""Seconds for which a self-test's result is kept: each client may request one."""
 TRIM_INTERVAL = 2.0
-"""Seconds between two trims of the heap: glibc keeps what requests have freed."""
+"""Seconds between two trims of the heap: glibc keeps the memory that requests have freed."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """`max_queue` bounds the inputs in flight of all requests, `max_batch_inputs` those of one.
+    """`max_queue` bounds the inputs in flight of all requests, `max_batch_inputs` those of a request.
 
-    Batches run on the event loop, or in `threads` where that is given; on a GPU in one, and `processes` share its
-    memory, by default one a core. Up to `cache_items` vectors are cached, within `runtime.engine.cache.BYTES`; 0 turns
-    the cache off.
+    Batches run on the event loop, or in `threads` threads if that is set. On a GPU they run in one thread, and
+    `processes`, by default one a core, share its memory. Up to `cache_items` vectors are cached, within
+    `runtime.engine.cache.BYTES`; 0 turns the cache off.
     """
 
     models: Path
@@ -56,12 +56,12 @@ class Options:
 
 
 class Service:
-    """All bundles of a folder, served from one event loop."""
+    """The bundles of a folder, served from an event loop."""
 
     def __init__(
         self, options: Options, observer: Observer | None = None, loaded: Loaded | None = None
     ) -> None:
-        """`loaded` holds the folder's models where they are loaded already."""
+        """`loaded` holds the folder's models if they are loaded already."""
         if options.max_queue < options.max_batch_inputs:
             raise StartupError(
                 f"max_queue ({options.max_queue}) is less than max_batch_inputs "
@@ -73,7 +73,7 @@ class Service:
         on_cuda = device == "cuda"
         if on_cuda:
             limit_memory(options.processes or usable_cores())
-        # A GPU runs one large batch at a time; on a CPU several small ones do more than one that is split.
+        # A GPU runs one large batch at a time; on a CPU several small batches are faster than a large one over threads.
         batch_threads = 1 if on_cuda else options.threads or 0
         graph_threads = (options.threads or 1) if on_cuda else 1
         self._engine = Engine(observer, options.max_queue, batch_threads)
@@ -82,13 +82,13 @@ class Service:
         self._loader = BundleLoader(options.models, device, graph_threads)
         self._loaded = loaded
         self.registry = ModelRegistry({})
-        """The models that serve now."""
+        """The models that are served."""
         self._parser: Parser
         self._loading = asyncio.Lock()  # held while models are loaded
         self.refused: tuple[str, ...] = ()
         """Why the last reload left models unchanged, a line each."""
         self._testing = asyncio.Lock()
-        self._tested: tuple[float, SelfTest] | None = None  # when, and the result
+        self._last_test: tuple[float, SelfTest] | None = None  # its time and its result
         self._state: Literal["starting", "started", "stopping"] = "starting"
         self._is_untrimmed = False  # whether requests have used memory since the last trim
         self._tasks: list[asyncio.Task[None]] = []
@@ -101,16 +101,16 @@ class Service:
 
     @property
     def precisions(self) -> Mapping[str, str]:
-        """Each loaded model's matrix products by name: "int8" or "float32"."""
+        """The precision of each loaded model's matrix products, "int8" or "float32", by its name."""
         return {name: model.precision for name, model in self.registry.models.items()}
 
     @property
     def deviations(self) -> Mapping[str, float | None]:
-        """How far each model's golden vectors have moved, at the last look; None without any."""
+        """Each model's largest change of a golden vector, at the last check; None without golden vectors."""
         return {name: model.deviation for name, model in self.registry.models.items()}
 
     def bind(self, task: Task, model: str | None = None, *, bulk: bool = False) -> Inference:
-        """Resolve a request's task and model, once. A bulk request may wait while others do not.
+        """The model for a request's task. A bulk request waits while others are answered.
 
         Raises UnknownModel, WrongTask, and Unavailable unless the service has started.
         """
@@ -126,9 +126,16 @@ class Service:
         )
 
     def zero_shot(self, first: Inference, *, named: bool) -> ZeroShot:
-        """Zero-shot classification by a bound model, and by the default NLI model unless `named` asks for one alone."""
-        both = not named and first.card.kind == "embedding" and "nli" in self.registry.defaults
-        return ZeroShot([first, self.bind("nli", bulk=first.bulk)] if both else [first])
+        """Zero-shot classification only by a bound model if the client has `named` it, or if it is no embedding model.
+
+        Else by the default NLI model too and, with it, by the sentiment model, if they are loaded.
+        """
+        inferences = [first]
+        if not named and first.card.kind == "embedding" and "nli" in self.registry.defaults:
+            inferences.append(self.bind("nli", bulk=first.bulk))
+            if sentiment := self.registry.sentiment:
+                inferences.append(self.bind("classify", sentiment, bulk=first.bulk))
+        return ZeroShot(inferences)
 
     async def answer(self, request: Request[T]) -> T:
         """The result of a bound model's request. Raises what `Engine.answer` raises."""
@@ -136,16 +143,16 @@ class Service:
         return await self._engine.answer(request)
 
     async def start(self) -> None:
-        """Load every bundle and the parser, unless they are loaded already.
+        """Load the bundles and the parser, unless they are loaded already.
 
-        Raises StartupError or a subclass; nothing is left running then.
+        Raises StartupError or a subclass, after everything has stopped.
         """
         async with self._loading:
             try:
                 loaded = self._loaded
                 if loaded is None:
                     loaded = await asyncio.to_thread(self._loader.load, self.options.parser)
-                self._loaded = None  # a reload may replace it
+                self._loaded = None  # so that a reload frees the models that it replaces
                 self.registry, self._parser = loaded.registry, loaded.parser
                 await asyncio.to_thread(trim_heap)
             except BaseException:
@@ -156,21 +163,21 @@ class Service:
             self._state = "started"
 
     async def reload(self) -> Reloaded:
-        """Serve what the folder of bundles holds now. Waits for the start or another reload.
+        """Serve the bundles that the folder holds now. Waits for the start or another reload.
 
-        New models are warmed up before all of them are swapped in at once. A request keeps the model
-        it is bound to. Raises Unavailable when stopping.
+        New models are warmed up, then all are swapped in together. A request keeps the model that it is bound to.
+        Raises Unavailable when stopping.
         """
         async with self._loading:
             if self._state != "started":
                 raise Unavailable(f"the service is {self._state}: it loads no models")
-            self.registry, done = await asyncio.to_thread(
+            self.registry, reloaded = await asyncio.to_thread(
                 self._loader.reload, self.registry, self._parser
             )
-            self.refused = done.refused
-            self._tested = None  # it was of the models before
+            self.refused = reloaded.refused
+            self._last_test = None  # of the previous models
             await asyncio.to_thread(trim_heap)
-            return done
+            return reloaded
 
     async def self_test(self) -> SelfTest:
         """Run the golden sentences of all models, at most once in SELF_TEST_INTERVAL.
@@ -179,20 +186,20 @@ class Service:
         """
         async with self._testing:
             now = time.monotonic()
-            if self._tested is None or now - self._tested[0] > SELF_TEST_INTERVAL:
+            if self._last_test is None or now - self._last_test[0] > SELF_TEST_INTERVAL:
                 models = list(self.registry.models.values())
                 result = await self.answer(Request(self_test(models, self._parser), rows=1))
                 for model in models:
                     model.deviation = result.deviations[model.card.name]
-                self._tested = now, result
-            return self._tested[1]
+                self._last_test = now, result
+            return self._last_test[1]
 
     async def stop(self, timeout: float) -> None:
-        """Refuse new requests, answer those in flight within `timeout` seconds, end everything."""
+        """Refuse new requests, answer those in flight within `timeout` seconds, and end the engine."""
         self._state = "stopping"
         for task in self._tasks:
             task.cancel()
-        with suppress(TimeoutError):  # what is still in flight then fails with Unavailable
+        with suppress(TimeoutError):  # requests still in flight then fail with Unavailable
             async with asyncio.timeout(timeout):
                 await self._engine.wait_until_idle()
         await self._engine.stop()
@@ -203,11 +210,11 @@ class Service:
         return self._engine.waiting
 
     def trim_later(self) -> None:
-        """Have the heap trimmed soon: a large request that was refused has used memory too."""
+        """Trim the heap soon: a large request has used memory even if it was refused."""
         self._is_untrimmed = True
 
     def ready(self) -> str | None:
-        """None if every model is loaded and works, else what is missing."""
+        """None if all models are loaded and work, else the reason why not."""
         if self._state != "started":
             return f"the service is {self._state}"
         if failing := self._failures():
@@ -216,20 +223,20 @@ class Service:
 
     @property
     def stopping(self) -> bool:
-        """Whether it has been told to end: no request is taken any more."""
+        """Whether the service is ending and takes no more requests."""
         return self._state == "stopping"
 
     def fault(self) -> str | None:
-        """Why only a new process can help, or None."""
+        """A reason why only a new process can recover, or None."""
         if self._engine.stuck:
             return f"a model has not answered for {STUCK_SECONDS:.0f} s"
-        for name, times in self._failures().items():
-            if times >= FAILURES:
-                return f"the session of {name} has failed {times} times in a row, on any input"
+        for name, count in self._failures().items():
+            if count >= FAILURES:
+                return f"the session of {name} has failed {count} times in a row, on any input"
         return None
 
     def _failures(self) -> dict[str, int]:
-        """By model, how often in a row its session has failed, of those that fail."""
+        """The models whose sessions fail, with the number of failures in a row."""
         if not (failures := self._engine.health.failures):
             return {}
         models = self.registry.models.items()
@@ -242,7 +249,7 @@ class Service:
             if self._is_untrimmed:
                 self._is_untrimmed = self._engine.in_flight > 0
                 if not self._is_untrimmed:
-                    gc.collect()  # cycles that refused requests leave behind would stay for long
+                    gc.collect()  # else the cycles that refused requests leave stay for long
                 await asyncio.to_thread(trim_heap)
 
 

@@ -1,7 +1,8 @@
-"""Labels that no model was trained on: how well each one's sentences fit a text, by cosine, by entailment, or by both.
+"""Labels that no model was trained on: how well each label's sentences fit a text.
 
-A text and a label's sentences ("This example is sports.") are encoded once each: a text and a label cost a product
-and a row of the NLI model's head.
+Up to three models score the pair of a text and a label: an embedding model by the cosine, an NLI model by entailment,
+and a sentiment model by whether both are of the same polarity. Each model encodes a text and a label's sentences ("This
+example is sports.") once. A pair then costs a dot product, and a row of the NLI model's head.
 """
 
 import math
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heedful.runtime.answers import Result, sigmoid, softmax, unit_rows
+from heedful.runtime.answers import Result, probabilities, sigmoid, softmax, unit_rows
 from heedful.runtime.engine.work import Request, Steps, encode
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inference import Inference
@@ -18,36 +19,41 @@ from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
 from heedful.text.arrays import Doubles, Floats
+from heedful.text.kinds import NEGATIVE, POSITIVE
 
 TEMPLATES = ("This example is {}.", "This text is about {}.", "It is {}.", "The topic is {}.")
-"""Of a label's sentences, where the client names none: the cosine is the mean over them, entailment is of the first,
-which is that of transformers' zero-shot pipeline (docs/notes/zero-shot.md has the choice)."""
+"""The sentences of a label, unless the client sends a template. The cosine is the mean over them; entailment and
+polarity are those of the first, which is the default of transformers' zero-shot pipeline (docs/notes/zero-shot.md says
+how they were chosen)."""
 MAX_LABELS = 100
 PAIRS_AT_ONCE = 1024
 """Pairs of a text and a label that are scored without a pause."""
 
 COSINE_WEIGHT = 30.0
-"""Of the cosine, next to the logarithm of the probability of entailment (docs/notes/zero-shot.md has the choice)."""
+"""Weight of the cosine in its sum with the logarithm of the probability of entailment (docs/notes/zero-shot.md)."""
+POLARITY_WEIGHT = 4.0
+"""Weight of the product of a text's and a label's polarities, which are from -1 (negative) to 1 (positive)."""
 NONE_COSINE, NONE_ENTAILMENT = 0.2, 0.5
-"""Cosine and probability of entailment of "none of these": what fits no better does not fit (chosen there too)."""
+"""Cosine and probability of entailment of "none of these", whose polarity is 0, and with which labels compete
+(docs/notes/zero-shot.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """A request's labels, the template of their sentences, and where both stand in the request."""
+    """A request's labels, the template of their sentences, and the paths of both in the request."""
 
     names: Sequence[str]
     template: str | None = None
     """None for TEMPLATES."""
     multi: bool = False
-    """Whether several may fit a text: each has a probability that does not depend on the others."""
+    """Whether several labels may fit a text: each then has a probability that does not depend on the others."""
     path: str = "labels"
     template_path: str = "hypothesis_template"
 
     def sentences(self) -> Inputs:
-        """Each label's sentences, one label after another.
+        """Each label's sentences, label by label.
 
-        Raises BadInput for labels and templates that make none, or equal ones.
+        Raises BadInput for blank or equal labels, too many of them, and a template without one {}.
         """
         if not 1 <= len(self.names) <= MAX_LABELS:
             message = f"{self.path} holds {len(self.names)}: send 1 to {MAX_LABELS}"
@@ -74,7 +80,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class ZeroShot:
-    """An embedding model, an NLI model, or both in this order."""
+    """The models that score labels: an embedding model, an NLI model, or both and then a sentiment model."""
 
     inferences: Sequence[Inference]
 
@@ -83,55 +89,67 @@ class ZeroShot:
     ) -> Request[Result[Doubles]]:
         """Probabilities (N, L + 1): of the L labels and, last, that none of them fits.
 
-        The labels' add up to 1, unless several may fit or there is only one. The first model's are the card, counts
-        and trust of the result. Raises BadInput and TooManyInputs at once.
+        Those of the labels add up to 1, unless several may fit or there is only one. The result's card, counts and
+        trust are those of the first model. Raises BadInput and TooManyInputs before the request runs.
         """
         steps = self._classify(inputs, labels, labels.sentences(), truncate, trust)
-        return self.inferences[0].checked(inputs, steps)
+        return self.inferences[0].request(inputs, steps)
 
     def _classify(
         self, inputs: Inputs, labels: Labels, sentences: Inputs, truncate: bool, trust: bool
     ) -> Steps[Result[Doubles]]:
         count, label_count = len(inputs), len(labels.names)
-        items, paths = [*inputs.items, *sentences.items], [*inputs.paths, *sentences.paths]
-        both = replace(inputs, items=items, paths=paths)
-        tree = any(inference.card.tree for inference in self.inferences)
         scores, none = np.zeros((count, label_count)), 0.0
-        read: list[tuple[Parsed, Floats]] = []
-        parse = queue = seconds = 0.0
+        texts = replace(
+            inputs,
+            items=[*inputs.items, *sentences.items],
+            paths=[*inputs.paths, *sentences.paths],
+        )
+        tree = any(inference.card.tree for inference in self.inferences)
+        parsed_texts: list[tuple[Parsed, Floats]] = []
+        parse_seconds = queue_seconds = seconds = 0.0
         for inference in self.inferences:
-            model = inference.model
-            by_cosine = model.card.kind == "embedding"
-            if not by_cosine:  # entailment is of each label's first sentence
-                firsts = slice(count, None, len(sentences) // label_count)
-                both = replace(
-                    both,
-                    items=[*both.items[:count], *both.items[firsts]],
-                    paths=[*paths[:count], *paths[firsts]],
-                )
-            parsed = yield from inference.read(both, truncate=truncate, tree=tree)
-            both = replace(both, items=parsed.parses)  # parsed once, for both models
+            model, kind = inference.model, inference.card.kind
+            if kind != "embedding":
+                texts = _with_first_sentences(texts, count, label_count)
+            parsed = yield from inference.read(texts, truncate=truncate, tree=tree)
+            texts = replace(texts, items=parsed.parses)  # for the other models
             encoded = yield from encode(model.encoder, parsed.sentences, inference.cache)
-            vectors, of_labels = encoded.vectors[:count], encoded.vectors[count:]
-            parse += parsed.seconds
-            queue += encoded.queue
+            vectors, label_vectors = encoded.vectors[:count], encoded.vectors[count:]
+            parse_seconds += parsed.seconds
+            queue_seconds += encoded.queue
             seconds += encoded.inference
             if inference.answered is not None:
                 inference.answered.append((model, vectors, 1))
-            if by_cosine:
-                sides = of_labels.reshape(label_count, -1, of_labels.shape[1])
-                scores += yield from _by_cosine(model.card.dimension, vectors, sides)
+            if kind == "embedding":
+                by_label = label_vectors.reshape(label_count, -1, label_vectors.shape[1])
+                scores += yield from _by_cosine(model.card.dimension, vectors, by_label)
                 none += COSINE_WEIGHT * NONE_COSINE
-            else:
-                fit, took = yield from _by_entailment(model, vectors, of_labels)
-                scores += fit
+            elif kind == "nli":
+                entailment, head_seconds = yield from _by_entailment(model, vectors, label_vectors)
+                scores += entailment
                 none += math.log(NONE_ENTAILMENT)
-                seconds += took
-            read.append((parsed.first(count), vectors))
+                seconds += head_seconds
+            else:
+                logits, head_seconds = yield from model.logits(encoded.vectors)
+                scores += _by_polarity(probabilities(model.card, logits), model.card.labels, count)
+                seconds += head_seconds
+            parsed_texts.append((parsed.first(count), vectors))
         answer = _probabilities(scores, none, multi=labels.multi or label_count == 1)
-        parsed, vectors = read[0]
-        result = replace(parsed, seconds=parse).result(answer, queue, seconds)
+        parsed, vectors = parsed_texts[0]
+        parsed = replace(parsed, seconds=parse_seconds)
+        result = parsed.result(answer, queue_seconds, seconds)
         return replace(result, trust=parsed.trust(vectors, answer[:, :-1])) if trust else result
+
+
+def _with_first_sentences(texts: Inputs, count: int, label_count: int) -> Inputs:
+    """The first `count` texts and, of the labels' sentences behind them, the first of each label."""
+    firsts = slice(count, None, (len(texts) - count) // label_count)
+    return replace(
+        texts,
+        items=[*texts.items[:count], *texts.items[firsts]],
+        paths=[*texts.paths[:count], *texts.paths[firsts]],
+    )
 
 
 def _by_cosine(width: int, texts: Floats, labels: Floats) -> Steps[Doubles]:
@@ -147,29 +165,35 @@ def _by_cosine(width: int, texts: Floats, labels: Floats) -> Steps[Doubles]:
 def _by_entailment(
     model: LoadedModel, texts: Floats, labels: Floats
 ) -> Steps[tuple[Doubles, float]]:
-    """Scores (N, L) of texts (N, D) and the labels' sentences (L, D), and the seconds of the model's head."""
+    """Log probabilities (N, L) that texts (N, D) entail the labels' sentences (L, D), and the seconds of the head."""
     scores, seconds = np.empty((len(texts), len(labels))), 0.0
     for rows in _parts(len(texts), len(labels)):
         premises = np.repeat(texts[rows], len(labels), axis=0)
         hypotheses = np.tile(labels, (len(texts[rows]), 1))
-        logits, took = yield from model.logits(premises, hypotheses)
+        logits, head_seconds = yield from model.logits(premises, hypotheses)
         wide = logits.astype(np.float64)
         logs = wide[:, model.card.labels.index("entailment")] - np.logaddexp.reduce(wide, axis=1)
         scores[rows] = logs.reshape(-1, len(labels))
-        seconds += took
+        seconds += head_seconds
     return scores, seconds
 
 
+def _by_polarity(sentiment: Doubles, labels: Sequence[str], count: int) -> Doubles:
+    """Scores (N, L) from a sentiment model's probabilities (N + L, C) of N = `count` texts and L labels' sentences."""
+    polarity = sentiment[:, labels.index(POSITIVE)] - sentiment[:, labels.index(NEGATIVE)]
+    return POLARITY_WEIGHT * np.outer(polarity[:count], polarity[count:])
+
+
 def _parts(texts: int, labels: int) -> Iterator[slice]:
-    """The texts in parts of at most PAIRS_AT_ONCE pairs, or of one text."""
+    """Slices of the texts with at most PAIRS_AT_ONCE pairs, or with one text."""
     step = max(1, PAIRS_AT_ONCE // labels)
     return (slice(begin, begin + step) for begin in range(0, texts, step))
 
 
 def _probabilities(scores: Doubles, none: float, *, multi: bool) -> Doubles:
-    """(N, L + 1) of the labels' scores (N, L) and of that of none.
+    """Probabilities (N, L + 1) from the labels' scores (N, L) and the score of "none of these".
 
-    None competes with all labels; where several may fit, each label competes with none alone.
+    The latter competes with all labels. Where several labels may fit, each competes only with it.
     """
     with_none = np.column_stack([scores, np.full(len(scores), none)])
     labels = sigmoid(scores - none) if multi else softmax(scores)

@@ -5,6 +5,8 @@ from typing import Literal, get_args
 Kind = Literal["nli", "classification", "relatedness", "embedding"]
 NLILabel = Literal["entailment", "neutral", "contradiction"]
 NLI_LABELS: tuple[NLILabel, ...] = get_args(NLILabel)
+NEGATIVE, POSITIVE = "negative", "positive"
+"""Labels that every sentiment model has."""
 RELATEDNESS_LEVELS = 5
 """A relatedness head has one logit for each score from 1 to this."""
 HEAD_INPUTS: dict[Kind, tuple[str, ...]] = {

@@ -38,51 +38,53 @@ _FILE = TypeAdapter(dict[str, KeyEntry])
 
 @dataclass(frozen=True, slots=True)
 class Key:
+    """What the service knows of a key: its name, and whether its requests are bulk."""
+
     name: str
     bulk: bool = False
 
 
 class Keys:
-    """The keys by the digest of what is sent, so that the time of a comparison reveals nothing."""
+    """Keys by their digests, so that the time of a comparison reveals nothing of a key."""
 
     def __init__(self, settings: Settings) -> None:
         """Raises StartupError if the file is wrong."""
         self._path = settings.api_keys
-        self._own: dict[bytes, Key] = {}
+        self._setting_keys: dict[bytes, Key] = {}
         if settings.api_key is not None:
-            self._own[_digest(settings.api_key.get_secret_value())] = Key(DEFAULT)
+            self._setting_keys[_digest(settings.api_key.get_secret_value())] = Key(DEFAULT)
         self._version: object = None
-        self._keys: Mapping[bytes, Key] = self._own
+        self._keys: Mapping[bytes, Key] = self._setting_keys
         if self._path is not None:
             self._version = _version(self._path)
             try:
-                self._keys = self._own | self._read(self._path)
+                self._keys = self._setting_keys | self._read(self._path)
             except (OSError, ValueError) as error:
-                raise StartupError(f"{environment_name('api_keys')}: {_line(error)}") from error
+                raise StartupError(f"{environment_name('api_keys')}: {_reason(error)}") from error
 
     @property
     def needed(self) -> bool:
-        """Whether requests need a key: also while the file holds none."""
-        return bool(self._own) or self._path is not None
+        """Whether requests need a key. They do also while the file holds no keys."""
+        return bool(self._setting_keys) or self._path is not None
 
-    def find(self, sent: str) -> Key | None:
-        return self._keys.get(_digest(sent))
+    def find(self, secret: str) -> Key | None:
+        return self._keys.get(_digest(secret))
 
     async def keep_fresh(self) -> None:
-        """Refresh every second, until it is cancelled."""
+        """Refresh every second, until the task is cancelled."""
         while True:
             await asyncio.sleep(1.0)
             self.refresh()
 
     def refresh(self) -> None:
-        """Read the file again if it has changed. A wrong file leaves the keys as they are."""
+        """Read the file again if it has changed. A wrong file changes no keys."""
         if self._path is None or (version := _version(self._path)) == self._version:
             return
         try:
-            self._keys = self._own | self._read(self._path)
+            self._keys = self._setting_keys | self._read(self._path)
             log.info("read the API keys of %s", self._path.name)
         except (OSError, ValueError) as error:
-            log.error("the API keys stay as they are: %s", _line(error))
+            log.error("the API keys stay as they are: %s", _reason(error))
             if isinstance(error, OSError) and version is not None:
                 return  # the next try may succeed, with this version
         self._version = version
@@ -102,7 +104,7 @@ class Keys:
 
 
 class ApiKey:
-    """Refuses requests without `Authorization: Bearer KEY`, except PUBLIC routes and reading `pages`."""
+    """Refuses requests without `Authorization: Bearer KEY`, but for PUBLIC routes and GET of `pages`."""
 
     def __init__(
         self, app: ASGIApp, *, keys: Keys, pages: Collection[str] = (), names: bool = False
@@ -115,8 +117,8 @@ class ApiKey:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._is_public(scope):
             record: Record = scope[RECORD]
-            scheme, _, sent = record.header(b"authorization").partition(" ")
-            key = self._keys.find(sent.strip()) if scheme.lower() == "bearer" else None
+            scheme, _, secret = record.header(b"authorization").partition(" ")
+            key = self._keys.find(secret.strip()) if scheme.lower() == "bearer" else None
             if key is None:
                 message = "send the API key as 'Authorization: Bearer KEY'"
                 refusal = errors.Refused(message, code="unauthorized")
@@ -131,7 +133,7 @@ class ApiKey:
 
 
 def _version(path: Path) -> tuple[int, int, int] | None:
-    """Changes with the file; None if there is none."""
+    """A value that changes with the file; None if there is no file."""
     try:
         status = path.stat()
     except OSError:
@@ -143,8 +145,8 @@ def _digest(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
-def _line(error: Exception) -> str:
-    """What is wrong, without a key."""
+def _reason(error: Exception) -> str:
+    """What is wrong with the file, in words that quote no key."""
     if isinstance(error, ValidationError):
         first: Any = error.errors(include_input=False)[0]
         reason = "must be a table with key" if first["type"] == "model_type" else first["msg"]

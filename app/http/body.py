@@ -1,4 +1,4 @@
-"""A request's body: its limits, its bytes, its JSON, which is read strictly."""
+"""A request's body: its limits, its bytes, and strict JSON."""
 
 import asyncio
 import codecs
@@ -22,24 +22,24 @@ from heedful.runtime.errors import TooManyInputs
 NDJSON = "application/x-ndjson"
 """A request a line (app.http.ndjson)."""
 MAX_DEPTH = 64
-"""Levels of lists and objects in a body: no route reads as many, and what walks them uses the stack."""
+"""Levels of lists and objects in a body: no route needs as many, and code that walks them uses the stack."""
 MAX_CONTAINERS = 2**21
-"""Lists and objects in a body. 16 MiB of trees hold 1.3 million if all their words are of one letter."""
+"""Lists and objects in a body. 16 MiB of trees hold 1.3 million if each word is a letter."""
 NO_INPUTS = frozenset({"displacy"})
 """Fields whose lists are not inputs of the request."""
 INPUTS = frozenset({"documents", "input", "inputs", "pairs", "sentences", "texts"})
-"""Fields whose lists are. Other lists belong to no route, or are wrong there."""
+"""Fields whose lists are inputs. Lists in other fields belong to no route, or are wrong there."""
 LIMITED = frozenset({"candidate_labels", "embedding_types", "labels"})
 """Fields whose lists have another limit, that of their schema."""
 
 _STEPS = bytes.maketrans(b'"[{]}', b"\x00\x01\x01\xff\xff")
-_OTHERS = bytes(set(range(256)) - set(b'"[{]}'))
+_OTHER_BYTES = bytes(set(range(256)) - set(b'"[{]}'))
 
 
 class BodyLimit:
-    """Refuses bodies that are said to hold more than `limit` bytes, unread. NDJSON has that limit for each line.
+    """Refuses a request whose Content-Length is more than `limit` bytes, without reading it.
 
-    Of the other requests those for a method and path in `routes` go there, the rest to `app`.
+    For NDJSON the limit is that of a line. Requests for a method and path in `routes` go there, others to `app`.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ async def read(record: Record, receive: Receive, limit: int) -> bytes:
 
 
 async def _decoded(body: bytes, coding: str, limit: int) -> bytes:
-    """The body without its coding (RFC 9110, 8.4). Raises MalformedBody, BodyTooLarge beyond `limit` bytes."""
+    """The body without its content coding (RFC 9110, 8.4). Raises MalformedBody, BodyTooLarge beyond `limit` bytes."""
     if coding in ("", "identity"):
         return body
     if coding not in ("gzip", "x-gzip", "deflate"):
         raise MalformedBody(
-            f"Content-Encoding: {coding[:20]} is not read here; send gzip, deflate or identity",
+            f"Content-Encoding: {coding[:20]} is not supported; send gzip, deflate or identity",
             code="wrong_content_encoding",
         )
     try:
@@ -101,22 +101,22 @@ async def _decoded(body: bytes, coding: str, limit: int) -> bytes:
 
 
 def _inflate(body: bytes, coding: str, limit: int) -> bytes:
-    """At most `limit` bytes."""
+    """At most `limit` bytes of the body. Raises OSError, EOFError, zlib.error."""
     if coding == "deflate":  # zlib's format (RFC 9110, 8.4.1.2)
         inflator = zlib.decompressobj()
         inflated = inflator.decompress(body, limit)
         if len(inflated) < limit and (not inflator.eof or inflator.unused_data):
-            raise EOFError("it has no end, or goes on behind it")
+            raise EOFError("its end is missing, or other bytes follow it")
         return inflated
     with gzip.GzipFile(fileobj=io.BytesIO(body)) as file:
         return file.read(limit)
 
 
-def parse(body: bytes) -> Any:
+def parse_json(body: bytes) -> Any:
     """Read JSON strictly: no NaN, no Infinity, UTF-8, at most MAX_DEPTH deep and MAX_CONTAINERS lists and objects.
 
-    A byte order mark before it is passed over (RFC 8259, 8.1). Lone surrogates pass: the runtime refuses them and
-    names the field. Raises MalformedBody, BodyTooLarge.
+    A leading byte order mark is ignored (RFC 8259, 8.1). Lone surrogates pass: the runtime refuses them and names the
+    field. Raises MalformedBody, BodyTooLarge.
     """
     body = body.removeprefix(codecs.BOM_UTF8)
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH:  # fewer are neither too deep nor too many
@@ -126,23 +126,25 @@ def parse(body: bytes) -> Any:
     except orjson.JSONDecodeError as error:
         if b"\\u" in body:  # it may hold lone surrogates
             with contextlib.suppress(ValueError, RecursionError):
-                return json.loads(body.decode(), parse_constant=_refuse, parse_float=_finite)
+                return json.loads(
+                    body.decode(), parse_constant=_refuse_constant, parse_float=_finite_float
+                )
         try:
             body.decode()
-        except UnicodeDecodeError as wrong:
-            at = f"byte 0x{body[wrong.start]:02x} at {wrong.start}"
-            raise MalformedBody(f"the body is not UTF-8 ({at}): encode it so") from None
+        except UnicodeDecodeError as fault:
+            place = f"byte 0x{body[fault.start]:02x} at {fault.start}"
+            raise MalformedBody(f"the body is not UTF-8 ({place}): send UTF-8") from None
         raise MalformedBody(f"the body is not JSON: {error}") from None
 
 
 def _check_containers(body: bytes) -> None:
-    """Before the body is parsed: that would hold the interpreter's lock, and take 30 times its bytes.
+    """Count lists and objects before the body is parsed. Raises MalformedBody, BodyTooLarge.
 
-    Raises MalformedBody, BodyTooLarge.
+    Parsing too many of them would hold the interpreter's lock, and take 30 times the body's bytes.
     """
     unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"")
     # 1 where a list or an object begins, -1 where one ends, 0 for a quotation mark.
-    steps = np.frombuffer(unescaped.translate(_STEPS, _OTHERS), np.int8)
+    steps = np.frombuffer(unescaped.translate(_STEPS, _OTHER_BYTES), np.int8)
     in_text = np.logical_xor.accumulate(steps == 0)
     steps = np.where(in_text, np.int8(0), steps)
     containers = np.count_nonzero(steps == 1)
@@ -157,11 +159,11 @@ def _check_containers(body: bytes) -> None:
         )
 
 
-def _refuse(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
-def _finite(digits: str) -> float:
+def _finite_float(digits: str) -> float:
     """Refuse a number that overflows to infinity, as orjson does."""
     number = float(digits)
     if abs(number) == float("inf"):
@@ -170,24 +172,23 @@ def _finite(digits: str) -> float:
 
 
 def check_counts(value: object, max_inputs: int, path: str = "") -> None:
-    """Raise TooManyInputs for a longer list in the body, before anything in it is looked at."""
+    """Raise TooManyInputs for a list of more than `max_inputs` items, before any item is checked."""
     if not isinstance(value, dict):
         return
     for name, field in value.items():
         if isinstance(field, list):
             if name in LIMITED:
                 continue
-            if len(field) > max_inputs and not _is_one_text(name, field):
+            if len(field) > max_inputs and not _is_token_ids(name, field):
                 param = path + name
-                held = f"{param} holds {len(field)}, more than"
-                remedy = f"the {max_inputs} of any field: leave it out"
+                limit = f"the {max_inputs} of any field: leave it out"
                 if name in INPUTS:
-                    remedy = f"{max_inputs}: send several requests"
-                raise TooManyInputs(f"{held} {remedy}", param=param)
+                    limit = f"{max_inputs}: send several requests"
+                raise TooManyInputs(f"{param} holds {len(field)}, more than {limit}", param=param)
         elif isinstance(field, dict) and name not in NO_INPUTS:
             check_counts(field, max_inputs, f"{path}{name}.")
 
 
-def _is_one_text(field: str, items: list[object]) -> bool:
-    """Whether the list is one text in token ids, which OpenAI's clients send."""
+def _is_token_ids(field: str, items: list[object]) -> bool:
+    """Whether the list is a text in token ids, which OpenAI's clients send."""
     return field == "input" and all(type(item) is int for item in items)

@@ -1,4 +1,4 @@
-"""InferenceRoute: one way to answer, for a request and for each line of NDJSON."""
+"""InferenceRoute: reads, checks and answers a request, and each line of NDJSON."""
 
 import asyncio
 import inspect
@@ -22,7 +22,7 @@ from heedful.app.http.request_record import CLIENT_CLOSED, CLIENT_GONE, RECORD, 
 from heedful.app.schemas import base
 from heedful.app.state import AppState, state_of
 from heedful.runtime.answers import Result
-from heedful.runtime.engine.work import Request as Asked
+from heedful.runtime.engine.work import Request as EngineRequest
 from heedful.runtime.engine.work import Steps
 from heedful.runtime.errors import Overloaded, RequestError, TimedOut
 from heedful.runtime.inference import Inference
@@ -36,13 +36,13 @@ T = TypeVar("T")
 LARGE_BYTES = 64 * 1024
 """A smaller body is read in a few milliseconds at most; 16 MiB of trees take seconds."""
 RETRY_SECONDS = 0.1
-"""Between two tries of a line of NDJSON while the queue is full; a refused client is told whole seconds."""
+"""Between two tries of a line of NDJSON while the queue is full. `Retry-After` names whole seconds."""
 _READER = ThreadPoolExecutor(1, "bodies")
 """One thread: more would leave the event loop a smaller share of the interpreter's lock."""
 
 
 class InferenceRequest(Request):
-    """What an endpoint may ask of its request."""
+    """A request as endpoints see it: its record, its model, and the engine that answers it."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         super().__init__(scope, receive)
@@ -60,24 +60,27 @@ class InferenceRequest(Request):
         return inference
 
     def bind_zero_shot(self, model: str | None) -> ZeroShot:
-        """What scores labels of the client's: the named model, or those of both kinds. Raises as `bind`."""
+        """The scorer of the client's labels: the named model, or a model of each kind. Raises as `bind`."""
         first = self.bind("zero-shot", model)
         return self.service_state.service.zero_shot(first, named=model is not None)
 
-    def truncates(self, asked: bool | None) -> bool:
-        """Whether long texts are cut: as the request says, else as the operator has set."""
-        return self.service_state.settings.truncate if asked is None else asked
+    def truncates(self, truncate: bool | None) -> bool:
+        """Whether long texts are cut: the request's `truncate`, else the operator's setting."""
+        return self.service_state.settings.truncate if truncate is None else truncate
 
     async def run(
-        self, asked: Asked[Result[T]], write: Callable[[T], Steps[Any]] | None = None
+        self,
+        engine_request: EngineRequest[Result[T]],
+        write: Callable[[T], Steps[Any]] | None = None,
     ) -> Result[Any]:
-        """The result of a request to a bound model, with its counts and times recorded.
+        """The result of the engine's request, with its counts and times recorded.
 
-        With `write` its value is what that makes of it, in steps too. Raises as `Service.answer`.
+        `write` makes the answer from the result's value, in steps too. Raises as `Service.answer`.
         """
         if write:
-            asked = Asked(self._written(asked.steps, write), asked.rows, asked.bulk)
-        result = await self.service_state.service.answer(asked)
+            steps = self._written(engine_request.steps, write)
+            engine_request = EngineRequest(steps, engine_request.rows, engine_request.bulk)
+        result = await self.service_state.service.answer(engine_request)
         if not write:
             self.record.result, self.record.answered = result, time.perf_counter()
         return result
@@ -85,6 +88,7 @@ class InferenceRequest(Request):
     def _written(
         self, steps: Steps[Result[T]], write: Callable[[T], Steps[Any]]
     ) -> Steps[Result[Any]]:
+        """The steps, and then those of writing their result's value."""
         result: Result[Any] = yield from steps
         self.record.result, self.record.answered = result, time.perf_counter()
         result.value = yield from write(result.value)
@@ -97,7 +101,7 @@ Endpoint = Callable[[Any, InferenceRequest], Awaitable[Response]]
 class InferenceRoute(APIRoute):
     """A route whose endpoint takes a validated `body` and the `request`.
 
-    FastAPI's router calls it and its document describes it; between the two are only the functions below.
+    FastAPI's router calls it, and its OpenAPI document describes it.
     """
 
     takes_ndjson = True
@@ -107,7 +111,7 @@ class InferenceRoute(APIRoute):
         self._endpoint = endpoint
         annotation: Any = inspect.signature(endpoint).parameters["body"].annotation
         self._body_type = TypeAdapter(annotation)
-        # In place of FastAPI's, which would read and validate in its own way.
+        # In place of FastAPI's handler, which would read the whole body and validate it with other messages.
         self.app = self._serve
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -136,25 +140,26 @@ class InferenceRoute(APIRoute):
     async def _answer_line(
         self, scope: Scope, line: bytes, read: ndjson.Read
     ) -> tuple[Response, Record]:
-        """A line is a request of its own, and is counted as one. It waits while the queue is full."""
+        """Answer and count a line as a request. It waits while the queue is full."""
         record = Record(new_id(), self.path, bulk=scope[RECORD].bulk)
         messages: list[Message] = [{"type": "http.request", "body": line}]
 
         async def receive() -> Message:
-            if not messages:  # whether the client is there, the stream watches
+            if not messages:  # the stream watches whether the client is there
                 await asyncio.Event().wait()
             return messages.pop()
 
         request = InferenceRequest({**scope, RECORD: record}, receive)
         try:
-            response = await self.answer(request, read, self._when_there_is_room)
+            response = await self.answer(request, read, self._retry_while_overloaded)
         except Exception:  # the other lines have their answers
             log.exception("a line failed", extra={"request_id": record.id, "route": self.path})
             response = record.refuse(errors.Internal())
         request.service_state.metrics.request(record, response.status_code, time.perf_counter())
         return response, record
 
-    async def _when_there_is_room(self, fields: Any, request: InferenceRequest) -> Response:
+    async def _retry_while_overloaded(self, fields: Any, request: InferenceRequest) -> Response:
+        """The endpoint's answer, once the queue has room for it."""
         while True:
             try:
                 return await self._endpoint(fields, request)
@@ -162,7 +167,7 @@ class InferenceRoute(APIRoute):
                 await asyncio.sleep(RETRY_SECONDS)
 
     def read(self, record: Record, content: bytes) -> Any:
-        """A request's body, which must be JSON and said to be. Raises MalformedBody, BodyTooLarge."""
+        """The JSON of a body whose Content-Type is JSON. Raises MalformedBody, BodyTooLarge."""
         media = record.media
         if media != "application/json" and not (
             media.startswith("application/") and media.endswith("+json")
@@ -170,7 +175,7 @@ class InferenceRoute(APIRoute):
             raise MalformedBody(
                 "send the header 'Content-Type: application/json'", code="wrong_content_type"
             )
-        return body.parse(content)
+        return body.parse_json(content)
 
     async def answer(
         self,
@@ -178,10 +183,10 @@ class InferenceRoute(APIRoute):
         read: ndjson.Read | None = None,
         endpoint: Endpoint | None = None,
     ) -> Response:
-        """Read the request's body, check it, call the endpoint, and map what is raised to an answer.
+        """Read the request's body, check it, call the endpoint, and map errors to answers.
 
-        Ends at the time limit and when the client goes away: cancelling the endpoint drops what it has queued.
-        `read` and `endpoint` may take the places of the route's.
+        Ends at the time limit and when the client closes: cancelling the endpoint drops its work in the engine.
+        `read` and `endpoint` replace the route's.
         """
         record, state = request.record, request.service_state
         limit, gone = state.settings.request_timeout, request.scope.get(CLIENT_GONE, bool)
@@ -193,7 +198,7 @@ class InferenceRoute(APIRoute):
                 if len(content) <= LARGE_BYTES:
                     fields = self._validate(request, read or self.read, content)
                 else:
-                    state.service.trim_later()  # it takes memory even if it is refused
+                    state.service.trim_later()  # a body takes memory even if it is refused
                     fields = await asyncio.get_running_loop().run_in_executor(
                         _READER, self._validate, request, read or self.read, content
                     )
@@ -212,13 +217,8 @@ class InferenceRoute(APIRoute):
         finally:
             state.deadlines.remove(deadline)
 
-    def _validate(
-        self,
-        request: InferenceRequest,
-        read: ndjson.Read,
-        content: bytes,
-    ) -> Any:
-        """What the endpoint takes. Raises MalformedBody, BodyTooLarge, TooManyInputs, BadInput."""
+    def _validate(self, request: InferenceRequest, read: ndjson.Read, content: bytes) -> Any:
+        """The fields of the body. Raises MalformedBody, BodyTooLarge, TooManyInputs, BadInput."""
         value = read(request.record, content)
         body.check_counts(value, request.service_state.settings.max_batch_inputs)
         try:

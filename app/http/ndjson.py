@@ -1,6 +1,7 @@
-"""application/x-ndjson on the inference routes: a request a line, its answer or error a line, in order.
+"""application/x-ndjson on the inference routes: each line is a request, and gets a line with its answer or error.
 
-The first answers leave while the client still sends: it has to read and send at the same time, as curl does.
+Answers come in the order of the lines, the first of them while the client still sends: it has to read and send at the
+same time, as curl does.
 """
 
 import asyncio
@@ -13,32 +14,32 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from heedful.app import errors
-from heedful.app.http.body import NDJSON, parse
+from heedful.app.http.body import NDJSON, parse_json
 from heedful.app.http.request_record import Record
 from heedful.app.http.responses import repeatable
 from heedful.app.state import state_of
 from heedful.runtime.errors import RequestError, TimedOut, Unavailable
 
 MAX_LINES = 64
-"""Lines in flight of one request: as many as make a good batch."""
+"""Lines of a request that are in flight: as many as make a good batch."""
 
 Read = Callable[[Record, bytes], Any]
 """A line's record and bytes -> its JSON value. Raises MalformedBody, BodyTooLarge, BadInput."""
 AnswerLine = Callable[[Scope, bytes, Read], Awaitable[tuple[Response, Record]]]
-"""Answers one line, with the function that reads it, as a request of its own."""
+"""Answers a line as a request; the function reads the line."""
 
 
 async def stream(
     answer: AnswerLine, scope: Scope, receive: Receive, send: Send, *, limit: float, max_bytes: int
 ) -> None:
-    """Answer every line. `limit` seconds bound how long a line is sent, and not read; `answer` bounds itself.
+    """Answer each line. A client may take `limit` seconds to send a line, and to read; `answer` has its own limit.
 
-    A line of more than `max_bytes` ends the stream with its error, and so does the first one that comes after SIGTERM.
+    A line of more than `max_bytes` ends the stream with its error, and so does the first line after SIGTERM.
     At most `max_bytes` are in flight.
     """
-    # Every line's answer is JSON: what the client accepts is the answer as a whole.
-    others = [(name, value) for name, value in scope["headers"] if name != b"accept"]
-    scope = {**scope, "headers": others}
+    # Each line's answer is JSON: `Accept` is about the stream.
+    without_accept = [(name, value) for name, value in scope["headers"] if name != b"accept"]
+    scope = {**scope, "headers": without_accept}
     queue: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue(MAX_LINES)
     budget = _Budget(max_bytes)
     headers = [(b"content-type", NDJSON.encode())]
@@ -49,7 +50,7 @@ async def stream(
 
     async def write() -> None:
         task = await queue.get()
-        # Not before the body is read: a client that expects 100 Continue gets it by the first read.
+        # After the body's first read, by which a client that expects 100 Continue gets it.
         await send_on({"type": "http.response.start", "status": 200, "headers": headers})
         while task is not None:
             body = await task
@@ -57,9 +58,9 @@ async def stream(
             task = await queue.get()
         await send_on({"type": "http.response.body", "body": b""})
 
-    async def answer_line(number: int, line: bytes) -> bytes:
+    async def answer_within_budget(number: int, line: bytes) -> bytes:
         try:
-            return await _answered(answer, scope, number, line)
+            return await _answer_line(answer, scope, number, line)
         finally:
             budget.give_back(len(line))
 
@@ -75,17 +76,17 @@ async def stream(
                         )
                     if line.strip():
                         await budget.take(len(line))
-                        await queue.put(group.create_task(answer_line(number, line)))
+                        await queue.put(group.create_task(answer_within_budget(number, line)))
                     number += 1
             except RequestError as error:
-                await queue.put(group.create_task(_refused(number, error)))
+                await queue.put(group.create_task(_error_line(number, error)))
             await queue.put(None)
     except* (ClientDisconnect, TimeoutError):
-        pass  # it does not send or read any more: what was in flight is dropped
+        pass  # the client has stopped sending or reading: what was in flight is dropped
 
 
 async def _lines(receive: Receive, limit: float, max_bytes: int) -> AsyncIterator[bytes]:
-    """The body's lines as they come, each within `limit` seconds after the one before was taken.
+    """The body's lines as they come, each within `limit` seconds after its predecessor was taken.
 
     Raises BodyTooLarge, TimedOut, ClientDisconnect.
     """
@@ -103,7 +104,7 @@ async def _lines(receive: Receive, limit: float, max_bytes: int) -> AsyncIterato
             raise ClientDisconnect
         more = message.get("more_body", False)
         for number, part in enumerate(message.get("body", b"").split(b"\n")):
-            if number:  # the part before has ended its line
+            if number:  # a line break precedes this part
                 yield bytes(line)
                 line.clear()
                 deadline = clock() + limit
@@ -114,12 +115,12 @@ async def _lines(receive: Receive, limit: float, max_bytes: int) -> AsyncIterato
         yield bytes(line)
 
 
-async def _answered(answer: AnswerLine, scope: Scope, number: int, line: bytes) -> bytes:
-    """The answer's line: {"line", "id"?, "headers"?, "answer"} or {"line", "id"?, "error"}."""
+async def _answer_line(answer: AnswerLine, scope: Scope, number: int, line: bytes) -> bytes:
+    """The line of an answer or an error: {"line", "id"?, "headers"?, "answer"} or {"line", "id"?, "error"}."""
     head: dict[str, Any] = {"line": number}
 
     def read(_: Record, content: bytes) -> Any:
-        value = parse(content)
+        value = parse_json(content)
         if isinstance(value, dict) and "id" in value:
             head["id"] = repeatable(value.pop("id"), "id")
         return value
@@ -128,15 +129,16 @@ async def _answered(answer: AnswerLine, scope: Scope, number: int, line: bytes) 
     if response.status_code == 200:
         if headers := record.notes():
             head["headers"] = headers
-        return _line(head, b'"answer":' + response.body)
-    return _line(head, bytes(response.body)[1:-1])  # {"error": {..}}
+        return _written_line(head, b'"answer":' + response.body)
+    return _written_line(head, bytes(response.body)[1:-1])  # {"error": {..}}
 
 
-async def _refused(number: int, error: RequestError) -> bytes:
-    return _line({"line": number}, errors.envelope(error)[1:-1])
+async def _error_line(number: int, error: RequestError) -> bytes:
+    return _written_line({"line": number}, errors.envelope(error)[1:-1])
 
 
-def _line(head: dict[str, Any], rest: bytes) -> bytes:
+def _written_line(head: dict[str, Any], rest: bytes) -> bytes:
+    """The fields of `head`, and those written in `rest`."""
     return orjson.dumps(head)[:-1] + b"," + rest + b"}\n"
 
 
@@ -149,7 +151,7 @@ class _Budget:
         self._freed = asyncio.Event()
 
     async def take(self, count: int) -> None:
-        """Wait until that many fit; one alone always does."""
+        """Wait until `count` bytes fit. While no line is in flight, any do."""
         while self._used and self._used + count > self._limit:
             self._freed.clear()
             await self._freed.wait()

@@ -1,8 +1,8 @@
-"""A client connection: uvicorn's HTTP protocol with the limits that it lacks, and our error envelope.
+"""A client connection: uvicorn's HTTP protocol with the limits that it lacks, and the service's error envelope.
 
-Nothing documented in uvicorn sets a limit to a head, to the time that it takes, to what is not read, or to
-requests that wait behind another on their connection. So this file and app/process/server.py use what `UVICORN` names;
-tests/app/test_protocol.py fails when one of them moves, and pyproject.toml bounds the version.
+uvicorn documents no limit of a request's head, of the time that a head takes, of answers that a client does not read,
+or of pipelined requests. So this file and app/process/server.py use the names in `UVICORN`, documented or not;
+tests/app/test_protocol.py fails when uvicorn drops one of them, and pyproject.toml bounds the version.
 """
 
 import asyncio
@@ -44,23 +44,23 @@ log = logging.getLogger("heedful.access")
 LINGER_SECONDS = 5.0
 """How long a refused client may take to read its answer."""
 PIECE = 2048
-"""Bytes that are parsed at a time: so many requests may begin before the first of them is seen to wait."""
+"""Bytes that are parsed at a time: the requests in them all begin before the parser stops for one in progress."""
 
 
 class Flow(FlowControl):
-    """Reads nothing more while it is held."""
+    """uvicorn's flow control, which does not resume reading while it is `blocked`."""
 
-    held = False
+    blocked = False
 
     def resume_reading(self) -> None:
-        if not self.held:
+        if not self.blocked:
             super().resume_reading()
 
 
 class Protocol(HttpToolsProtocol):
-    """Answers what breaks a limit or HTTP itself before it reaches the application.
+    """Refuses what exceeds a limit or is not HTTP before it reaches the application.
 
-    A connection without a request in progress is in the server's `waiting`, the oldest first.
+    Connections without a request in progress are in the application's `waiting`, the oldest first.
     """
 
     flow: Flow
@@ -78,14 +78,18 @@ class Protocol(HttpToolsProtocol):
         self._limits = state.metrics.limits
         self.timeout_keep_alive = cast(int, state.settings.idle_timeout)
         self.waiting, self._max_connections = state.waiting, state.max_connections
-        self._deadline = self.loop.time() + self._settings.head_timeout  # of a head, or to linger
-        self._answering: RequestResponseCycle | None = None
-        self._unparsed = b""  # what has come behind a request that waits
-        self._written: list[bytes] = []  # of an answer, in this turn of the event loop
-        self._unsent, self._unsent_since = 0, 0.0  # bytes of answers, and since when that many
-        self._fed = 0  # bytes since anything came of them
+        self._deadline = (
+            self.loop.time() + self._settings.head_timeout
+        )  # of a head, or of lingering
+        self._answering: RequestResponseCycle | None = None  # whose answer is being written
+        self._unparsed = b""  # bytes that have come after a pipelined request
+        self._unflushed: list[
+            bytes
+        ] = []  # parts of an answer, written in this turn of the event loop
+        self._unsent, self._unsent_since = 0, 0.0  # bytes of answers, and since when so many
+        self._fed = 0  # bytes that the parser got since it last completed a head, a part of a body or a request
         self._in_head = self._upgrading = False
-        self._dropping = False  # what still comes from the client
+        self._dropping = False  # whether further bytes of the client are ignored
 
     # The connection
 
@@ -94,9 +98,9 @@ class Protocol(HttpToolsProtocol):
         self.flow = Flow(transport)
         if len(self.connections) <= self._max_connections:
             self.waiting[self] = None
-        elif self.waiting:  # the oldest of those without a request makes room
+        elif self.waiting:  # the oldest connection without a request makes room
             self.waiting[self] = None
-            next(iter(self.waiting)).give_way("max_connections")
+            next(iter(self.waiting)).close_idle("max_connections")
         else:
             self._limits["max_connections"].inc()
             self._refuse(Unavailable("too many connections are open: try again later"))
@@ -105,53 +109,53 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
         self.waiting.pop(self, None)
         if self._answering is not None and not self._answering.response_complete:
-            self._answering.disconnected = True  # uvicorn tells only the request that came last
+            self._answering.disconnected = True  # uvicorn tells only the last request
             self._answering.message_event.set()
 
-    # What a cycle of uvicorn takes for its transport
+    # The transport's methods that uvicorn's RequestResponseCycle calls
 
     def is_closing(self) -> bool:
         return self.transport.is_closing()
 
     def write(self, data: bytes) -> None:
-        """Soon: the head goes with the body, in one system call."""
-        if not self._written:
+        """Write in the loop's next turn: the head is sent with the body, in one system call."""
+        if not self._unflushed:
             self.loop.call_soon(self._flush)
-        self._written.append(data)
+        self._unflushed.append(data)
 
     def _flush(self) -> None:
-        written, self._written = self._written, []
+        written, self._unflushed = self._unflushed, []
         if written and not self.transport.is_closing():  # uvloop would raise an error
             self.transport.writelines(written)
 
     def close(self) -> None:
-        """After the answer. Of a client that still sends a body, what it sends is dropped for a while.
+        """Close after the answer; linger while the client still sends a body.
 
-        To close the connection at once would reset it, and the client would lose the answer.
+        Closing at once would reset the connection, and the client would lose the answer.
         """
         self._flush()
         if self._dropping or self.pipeline or not self.cycle.more_body:
             self.transport.close()
         else:
-            self._close_after_the_client()
+            self._linger()
 
-    # What is read
+    # Reading
 
     def data_received(self, data: bytes) -> None:
-        if self._unparsed:  # it was on its way already
+        if self._unparsed:  # the data was on its way when reading paused
             self._unparsed += data
         else:
             self._parse(data)
 
     def _parse(self, data: bytes) -> None:
-        """In pieces, until a request waits for another one: uvicorn would keep any number of them."""
-        at = 0
-        while at < len(data) and not self.pipeline:
-            self._feed(data[at : at + PIECE])
-            at += PIECE
-        self._unparsed = b"" if self._dropping else data[at:]
-        self.flow.held = bool(self._unparsed)
-        if self.flow.held:
+        """Parse in pieces, until a request waits for another: uvicorn would keep any number of pipelined requests."""
+        position = 0
+        while position < len(data) and not self.pipeline:
+            self._feed(data[position : position + PIECE])
+            position += PIECE
+        self._unparsed = b"" if self._dropping else data[position:]
+        self.flow.blocked = bool(self._unparsed)
+        if self.flow.blocked:
             self.flow.pause_reading()
         elif self._dropping or self.cycle is None or self.cycle.response_complete:
             self.flow.resume_reading()
@@ -163,7 +167,7 @@ class Protocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self._go_on_without_upgrade(data[upgrade.args[0] :])
+            self._ignore_upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             cause = error.__context__
             reason = "the bytes received are not an HTTP request"
@@ -177,7 +181,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._unset_keepalive_if_required()  # not before: a body may trickle in after its answer
+        self._unset_keepalive_if_required()  # only now: a body may trickle in after its answer
         self._fed, self._in_head = 0, True
         if self._deadline == math.inf and (self.cycle is None or self.cycle.response_complete):
             self._await_head()
@@ -196,16 +200,16 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         method = self.parser.get_method()
         if self.parser.should_upgrade() and method != b"CONNECT":
-            self._upgrading = True  # the head is read again, without this header
+            self._upgrading = True  # _ignore_upgrade parses the head again
             return
         version, names = self.parser.get_http_version(), [name for name, _ in self.headers]
         if (hosts := names.count(b"host")) != 1 and version == "1.1":
-            message = f"HTTP/1.1 wants one Host header, not {hosts}"
+            message = f"HTTP/1.1 requires one Host header, not {hosts}"
             raise errors.Refused(message, code="invalid_http")
         if b"transfer-encoding" in names:
             self._check_codings()
         if version == "1.0":
-            self.expect_100_continue = False  # such a client knows no interim answer
+            self.expect_100_continue = False  # HTTP/1.0 has no interim answers
         self._fed, self._in_head = 0, False
         self._deadline = math.inf
         self.waiting.pop(self, None)
@@ -223,7 +227,7 @@ class Protocol(HttpToolsProtocol):
         codings = [v.strip().lower() for name, v in self.headers if name == b"transfer-encoding"]
         if codings != [b"chunked"]:
             raise errors.Refused(
-                "of Transfer-Encoding only chunked is read: name a compression in Content-Encoding",
+                "Transfer-Encoding: only chunked is supported; name a compression in Content-Encoding",
                 code="invalid_http",
             )
 
@@ -236,10 +240,10 @@ class Protocol(HttpToolsProtocol):
             self._fed = 0
             super().on_message_complete()
 
-    def _go_on_without_upgrade(self, rest: bytes) -> None:
-        """Read the head again without `Upgrade`, which a server may ignore (RFC 9110, 7.8), then the body."""
-        if not self._upgrading:
-            return  # after CONNECT
+    def _ignore_upgrade(self, rest: bytes) -> None:
+        """Parse the head again without `Upgrade`, which a server may ignore (RFC 9110, 7.8), then the body."""
+        if not self._upgrading:  # CONNECT
+            return
         self._upgrading = False
         version = self.parser.get_http_version().encode()
         head = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
@@ -251,7 +255,7 @@ class Protocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         self._flush()
         if self.pipeline:
-            self._answering = self.pipeline[-1][0]  # the next one
+            self._answering = self.pipeline[-1][0]  # the next request
         super().on_response_complete()
         if self.transport.is_closing():
             return
@@ -270,15 +274,15 @@ class Protocol(HttpToolsProtocol):
 
     def _too_large(self, limit: str) -> errors.Refused:
         self._limits[limit].inc()
-        most = getattr(self._settings, limit)
+        value = getattr(self._settings, limit)
         if limit == "max_url_bytes":
-            message = f"the URL is longer than {most} bytes: shorten it"
+            message = f"the URL is longer than {value} bytes: shorten it"
             return errors.Refused(message, code="url_too_long")
-        what = "lines" if limit == "max_headers" else "bytes"
-        message = f"the headers hold more than {most} {what}: send fewer"
+        unit = "lines" if limit == "max_headers" else "bytes"
+        message = f"the headers hold more than {value} {unit}: send fewer"
         return errors.Refused(message, code="headers_too_large")
 
-    def check_time(self, now: float) -> None:
+    def check_timeouts(self, now: float) -> None:
         """End the connection if its client has taken longer than a setting allows."""
         unsent = self.transport.get_write_buffer_size()
         if not unsent or not self._unsent or unsent < self._unsent:
@@ -294,30 +298,30 @@ class Protocol(HttpToolsProtocol):
             limit = self._settings.head_timeout
             message = f"no complete head within {limit:g} s"
             self._refuse(errors.Refused(message, code="request_timeout"))
-        else:  # nothing has come, or what comes after a refusal does not end
-            self.give_way("idle_timeout" if self._dropping else "head_timeout")
+        else:  # no byte of a head has come, or a refused client goes on sending
+            self.close_idle("idle_timeout" if self._dropping else "head_timeout")
 
     def timeout_keep_alive_handler(self) -> None:
-        self.give_way("idle_timeout")
+        self.close_idle("idle_timeout")
 
-    def give_way(self, limit: str) -> None:
-        """Close the connection, which has no request in progress, for this limit's sake."""
+    def close_idle(self, limit: str) -> None:
+        """Close the connection, which has no request in progress, and count it under this limit."""
         self._limits[limit].inc()
         self._deadline = math.inf
         self.waiting.pop(self, None)
         self.transport.close()
 
-    def end(self) -> None:
-        """Close the connection after the request in progress. Without one, close it now, or after its first."""
+    def close_after_answer(self) -> None:
+        """Close the connection after the request in progress; else now, or after its first request."""
         if self.cycle is not None and not self._in_head and not self._dropping:
             self.shutdown()
 
     def _refuse(self, error: RequestError) -> None:
-        """Answer with the error, read no more, and close after the client does."""
+        """Answer with the error, ignore further bytes, and close after the client."""
         self._dropping = True
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
-            if self._in_head:  # of a later request: an earlier one is still being answered
+            if self._in_head:  # a later request is wrong, an earlier one is being answered
                 cycle.keep_alive = False
                 return
             cycle.disconnected = True
@@ -328,22 +332,22 @@ class Protocol(HttpToolsProtocol):
         self._flush()
         status, request_id = errors.status_of(error), self._request_id()
         self._metrics.refused(status, error.code)
-        named = {"route": "other", "status": status, "request_id": request_id}
-        log.info("request", extra={**named, "refusal": error.code})
+        fields = {"route": "other", "status": status, "request_id": request_id}
+        log.info("request", extra={**fields, "refusal": error.code})
         self.transport.write(errors.raw_response(error, request_id))
-        self._close_after_the_client()
+        self._linger()
 
-    def _close_after_the_client(self) -> None:
-        """Send nothing more, drop what comes, and wait LINGER_SECONDS for the client to close."""
+    def _linger(self) -> None:
+        """Send nothing more, ignore further bytes, and wait LINGER_SECONDS for the client to close."""
         self._dropping = True
         self._deadline = self.loop.time() + LINGER_SECONDS
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        else:  # TLS, whose own end reads what still comes
+        else:  # with TLS, closing reads on until the client closes
             self.transport.close()
 
     def _request_id(self) -> str:
-        """Of the request that is being read: its client's, if that part of its head has come."""
+        """The id of the request being read: the client's, if that header has come, else a new one."""
         reading = self._in_head or (self.cycle is not None and not self.cycle.response_complete)
         headers = dict(reversed(self.headers)) if reading else {}
         return request_record.request_id(headers.get(b"x-request-id", b""))

@@ -20,7 +20,7 @@ from heedful.app.schemas import base
 from heedful.runtime.answers import Result
 from heedful.runtime.errors import Overloaded, RequestError, UnknownModel
 
-if TYPE_CHECKING:  # they read records
+if TYPE_CHECKING:  # these modules import Record
     from heedful.app.observability.metrics import Metrics
     from heedful.app.observability.tracing import Tracing
 
@@ -28,16 +28,16 @@ log = logging.getLogger("heedful.access")
 
 PUBLIC = frozenset({"/health", "/ready", "/metrics", "/v2/health/live", "/v2/health/ready"})
 """Routes that need no API key: probes and scrapers have none."""
-COHERES = frozenset({"/v2/embed", "/v2/rerank"})
-"""Paths of Cohere's among those of the Open Inference Protocol, whose errors are texts."""
+COHERE_PATHS = frozenset({"/v2/embed", "/v2/rerank"})
+"""Cohere's paths under /v2, which is else the Open Inference Protocol's, whose errors are texts."""
 CLIENT_CLOSED = 499
 """nginx's status for a client that disconnected before the answer; in log and metrics only."""
 RECORD = "heedful.record"
 """The record's place in the scope of its request."""
 CLIENT_GONE = "heedful.client_gone"
-"""In a scope of our server: a function that says whether the connection is closed."""
-LOOK_SECONDS = 0.05
-"""Between two looks at the requests in progress."""
+"""The place in a scope of a function that says whether the connection is closed. Other servers set none."""
+CHECK_SECONDS = 0.05
+"""Between two checks of the requests in progress."""
 _SLASHES = re.compile("//+")
 _VALID_ID = re.compile(r"[!-~]{1,128}")  # printable ASCII: safe in a header and in a log line
 
@@ -52,7 +52,7 @@ class Record:
     headers: Mapping[bytes, bytes] = field(default_factory=dict)
     """The first header of each name, in lower case."""
     text_error: bool = False
-    """Whether the `error` of its error is text, as clients of the Open Inference Protocol want it."""
+    """Whether the field `error` of a refusal is a text, as in the Open Inference Protocol."""
     model: str = "none"
     """A loaded model, "other" for an unknown name, "none" when the route needs no model."""
     media: str = ""
@@ -60,27 +60,27 @@ class Record:
     bulk: bool = False
     """Whether it waits while other requests do."""
     key: str | None = None
-    """The name of its API key, where those are counted."""
+    """The name of its API key, where requests are counted by key."""
     started: float = field(default_factory=time.perf_counter)  # seconds
     answered: float | None = None  # when the result was ready and writing began
     result: Result[Any] | None = None
-    status: int | None = None  # of the answer, once that has begun
+    status: int | None = None  # once the answer has begun
     refusal: str | None = None  # the error's code
     ignored: list[str] = field(default_factory=list)  # names of unknown fields
 
     @classmethod
-    def of_head(cls, route: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Self:
+    def from_head(cls, route: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Self:
         """The record of a request whose head has come."""
-        first = dict(reversed(list(headers)))
-        sent_id = first.get(b"x-request-id")
-        media = first.get(b"content-type", b"").decode("latin-1")
+        first_headers = dict(reversed(list(headers)))
+        client_id = first_headers.get(b"x-request-id")
+        media = first_headers.get(b"content-type", b"").decode("latin-1")
         return cls(
-            id=request_id(sent_id) if sent_id else new_id(),
+            id=request_id(client_id) if client_id else new_id(),
             route=route,
-            headers=first,
-            text_error=path == "/v2" or (path.startswith("/v2/") and path not in COHERES),
+            headers=first_headers,
+            text_error=path == "/v2" or (path.startswith("/v2/") and path not in COHERE_PATHS),
             media=media.partition(";")[0].strip().lower(),
-            bulk=first.get(b"x-priority", b"").strip().lower() == b"bulk",
+            bulk=first_headers.get(b"x-priority", b"").strip().lower() == b"bulk",
         )
 
     def header(self, name: bytes) -> str:
@@ -88,15 +88,15 @@ class Record:
         return self.headers.get(name, b"").decode("latin-1")
 
     def refuse(self, error: RequestError, headers: Mapping[str, str] | None = None) -> Response:
-        """The envelope of `error` with its status and headers; notes its code."""
+        """The answer to an error: its envelope, status and headers. Records its code."""
         self.refusal = error.code
         if isinstance(error, UnknownModel):
             self.model = "other"
-        more = {**errors.HEADERS.get(error.code, {}), **(headers or {})}
+        all_headers = {**errors.HEADERS.get(error.code, {}), **(headers or {})}
         if isinstance(error, Overloaded):
-            more["Retry-After"] = str(error.retry_after)
+            all_headers["Retry-After"] = str(error.retry_after)
         body = errors.envelope(error, text=self.text_error)
-        return Response(body, errors.status_of(error), more, "application/json")
+        return Response(body, errors.status_of(error), all_headers, "application/json")
 
     def notes(self) -> dict[str, str]:
         """Headers that say what was done to the inputs."""
@@ -131,31 +131,31 @@ class Record:
 
 
 class Deadlines:
-    """Looks at all requests every LOOK_SECONDS: a timer and a task for each would take some 20 µs of it."""
+    """Checks all requests every CHECK_SECONDS: a timer and a task for each would take some 20 µs a request."""
 
     def __init__(self) -> None:
         self._open: dict[asyncio.Timeout, tuple[float, Callable[[], bool]]] = {}
-        self._looks = False
+        self._is_scheduled = False
 
     def add(self, timeout: asyncio.Timeout, seconds: float, gone: Callable[[], bool]) -> None:
-        """Expire the timeout after so many seconds, or once the client has `gone`, unless it is removed."""
+        """Expire the timeout after `seconds`, or once the client is `gone`, unless it is removed."""
         loop = asyncio.get_running_loop()
         self._open[timeout] = loop.time() + seconds, gone
-        if not self._looks:
-            self._looks = True
-            loop.call_later(LOOK_SECONDS, self._look)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            loop.call_later(CHECK_SECONDS, self._check)
 
     def remove(self, timeout: asyncio.Timeout) -> None:
         self._open.pop(timeout, None)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         loop = asyncio.get_running_loop()
         for timeout, (end, gone) in self._open.items():
             if timeout.when() is None and (loop.time() >= end or gone()):
                 timeout.reschedule(0.0)
-        self._looks = bool(self._open)
-        if self._looks:
-            loop.call_later(LOOK_SECONDS, self._look)
+        self._is_scheduled = bool(self._open)
+        if self._is_scheduled:
+            loop.call_later(CHECK_SECONDS, self._check)
 
 
 def new_id() -> str:
@@ -163,17 +163,17 @@ def new_id() -> str:
     return f"{random.getrandbits(128):032x}"
 
 
-def request_id(sent: bytes) -> str:
-    """The client's id if it has sent a valid one, else a new one."""
-    text = sent.decode("latin-1")
+def request_id(client_id: bytes) -> str:
+    """The client's id if it is valid, else a new one."""
+    text = client_id.decode("latin-1")
     return text if _VALID_ID.fullmatch(text) else new_id()
 
 
 class Recorder:
     """The outermost middleware: records each request and reports it once, when it ends.
 
-    Adds the request id and timing headers, answers what is raised, and then counts, logs and, if configured, traces
-    the request. Passes HEAD on as GET (RFC 9110, 9.3.2): the server omits the body.
+    Adds the request id and timing headers, answers errors, and then counts, logs and, if configured, traces the
+    request. Passes HEAD on as GET (RFC 9110, 9.3.2): the server omits the body.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class Recorder:
         parameters: dict[str, str] = {}
         if path not in self._fixed:
             path, route, parameters = self._resolve(path)
-        record = Record.of_head(route, path, scope["headers"])
+        record = Record.from_head(route, path, scope["headers"])
         method = scope["method"]
         scope = {
             **scope,
@@ -237,7 +237,7 @@ class Recorder:
     def _resolve(self, path: str) -> tuple[str, str, dict[str, str]]:
         """The path without superfluous slashes, its route or "other", and its parameters.
 
-        A base URL with a slash at its end doubles the one behind it.
+        Slashes double where a client's base URL ends with a slash.
 
         The parameter of /v1/models/{model:path} may hold slashes; its route is called /v1/models/{model}.
         """
@@ -255,10 +255,10 @@ class Recorder:
         self._metrics.request(record, status, ended)
         if self._tracing and record.route not in PUBLIC:
             self._tracing.request(record, Headers(raw=scope["headers"]), method, status)
-        probed = record.route in PUBLIC and status < 400
-        level = logging.DEBUG if probed else logging.INFO
+        is_probe = record.route in PUBLIC and status < 400
+        level = logging.DEBUG if is_probe else logging.INFO
         if log.isEnabledFor(level):
-            line = {
+            fields = {
                 "method": method,
                 "route": record.route,
                 "status": status,
@@ -268,4 +268,4 @@ class Recorder:
                 "duration_ms": round(1000 * (ended - record.started), 3),
                 "refusal": record.refusal,
             }
-            log.log(level, "request", extra=line)
+            log.log(level, "request", extra=fields)

@@ -18,28 +18,28 @@ from heedful.runtime.errors import BadInput
 ROWS_AT_ONCE = 64
 """Rows of an answer that are written without a pause: 1 to 2 ms."""
 
-LONGEST = 2.0**63
+INTEGER_LIMIT = 2.0**63
 """orjson reads integers that do not fit into 64 bits as floats of this size and more."""
 
 ARRAY_HEADERS = {
     "X-Dtype": "float32 or float16, little-endian; int8 or uint8.",
     "X-Shape": "rows,columns.",
 }
-"""Of an answer in bytes."""
+"""Headers of an answer in bytes, and what they say."""
 DTYPES: Mapping[str, str] = {"float32": "<f4", "float16": "<f2"}
-"""What a client may ask for, and numpy's name of it. The first is meant where none is named."""
+"""The dtypes that a client may name, and numpy's names. The first is the default."""
 
 T = TypeVar("T")
 
 
 def json(value: object) -> Response:
-    """orjson takes 10 µs for 600 floats of a float32 array; json takes 260 µs from a list."""
+    """An answer in JSON. orjson takes 10 µs for 600 floats of a float32 array; json takes 260 µs from a list."""
     return written_json(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY))
 
 
 def repeatable(value: T, field: str) -> T:
-    """What a client has sent, if the answer can repeat it. Raises BadInput."""
-    if isinstance(value, float) and abs(value) >= LONGEST:
+    """A client's value, if the answer can repeat it. Raises BadInput."""
+    if isinstance(value, float) and abs(value) >= INTEGER_LIMIT:
         raise BadInput(f"{field}: is a number of more than 64 bits; send a text", param=field)
     try:
         orjson.dumps(value)
@@ -51,7 +51,7 @@ def repeatable(value: T, field: str) -> T:
 
 
 def written_json(content: bytes) -> Response:
-    """An answer whose JSON is written."""
+    """An answer whose body is this JSON."""
     return Response(content, media_type="application/json")
 
 
@@ -61,8 +61,8 @@ def rows(values: Sequence[Any] | npt.NDArray[Any]) -> Steps[bytes]:
     for begin in range(0, len(values), ROWS_AT_ONCE):
         if begin:
             yield None
-        some = values[begin : begin + ROWS_AT_ONCE]
-        parts.append(orjson.dumps(some, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1])
+        chunk = values[begin : begin + ROWS_AT_ONCE]
+        parts.append(orjson.dumps(chunk, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1])
     return b"[" + b",".join(parts) + b"]"
 
 
@@ -76,8 +76,8 @@ def ranked(
 ) -> list[dict[str, Any]]:
     """Labels with their scores (C,), best first, at most `top_k`.
 
-    Where the model abstains the label null with the best score comes before them; never of `raw` scores, which are
-    no probabilities.
+    Where the model abstains, the label null with the best score comes first. It never abstains with `raw` scores, which
+    are no probabilities.
     """
     best = np.argsort(-scores, kind="stable")[:top_k]
     labels = [{"label": card.labels[i], "score": scores[i]} for i in best]
@@ -87,18 +87,18 @@ def ranked(
 
 
 def wanted_dtype(scope: Scope) -> str | None:
-    """The dtype in which the client wants an array; None if it would rather have JSON.
+    """The dtype in which the client wants an array; None if it prefers JSON.
 
-    Of bytes and JSON with the same weight, the client wants the one that it names first. Raises BadInput for
+    Of bytes and JSON with the same weight, the client prefers the one that it names first. Raises BadInput for
     another dtype than DTYPES.
     """
-    offered = accepted(scope)
-    if not offered:
+    weights = accepted(scope)
+    if not weights:
         return None
-    formats = [what for what in offered if what.partition(";")[0] in (BYTES, "application/json")]
-    best = max(formats, key=lambda what: offered[what], default="")  # the first of several
+    formats = [name for name in weights if name.partition(";")[0] in (BYTES, "application/json")]
+    best = max(formats, key=lambda name: weights[name], default="")  # the first of equals
     media, _, parameter = best.partition(";")
-    if media != BYTES or not offered[best]:
+    if media != BYTES or not weights[best]:
         return None
     dtype = parameter.removeprefix("dtype=") if parameter else next(iter(DTYPES))
     if dtype not in DTYPES:
@@ -123,29 +123,30 @@ class ArrayBytes(Response):
 
 
 def accepted(scope: Scope) -> dict[str, float]:
-    """What the client accepts: "a;v=1;q=0.5, b" -> {"a;v=1": 0.5, "b": 1.0}.
+    """The media types of `Accept` with their weights: "a;v=1;q=0.5, b" -> {"a;v=1": 0.5, "b": 1.0}.
 
-    0 is the weight of what it does not accept, or of one that is no number. Several lines are one list (RFC 9110, 5.3).
+    0 is the weight of a type that the client does not accept, or whose weight is no number. Several lines are one list
+    (RFC 9110, 5.3).
     """
-    accepted: dict[str, float] = {}
+    weights: dict[str, float] = {}
     line = b""
     for name, value in scope["headers"]:
         if name == b"accept":
             line += b"," + value
     for offer in line[1:].decode("latin-1").lower().split(",") if line else ():
-        what, *parameters = (part.strip() for part in offer.split(";"))
+        media_type, *parameters = (part.strip() for part in offer.split(";"))
         weight = "1"
         for parameter in parameters:
             if parameter.startswith("q="):
                 weight = parameter[2:]
             else:
-                what += f";{parameter}"
-        accepted[what] = _weight(weight)
-    return accepted
+                media_type += f";{parameter}"
+        weights[media_type] = _weight(weight)
+    return weights
 
 
-def _weight(written: str) -> float:
+def _weight(text: str) -> float:
     try:
-        return float(written)
+        return float(text)
     except ValueError:
         return 0.0

@@ -21,9 +21,9 @@ def check_tls(settings: Settings) -> None:
 
 
 def reload_certificate(context: ssl.SSLContext, settings: Settings) -> None:
-    """Read the certificate again, for new connections. One that cannot be used changes nothing and is logged."""
+    """Read the certificate again, for new connections. An unusable certificate changes nothing and is logged."""
     try:
-        check_tls(settings)  # in another context: OpenSSL would keep half of what fails
+        check_tls(settings)  # in another context: OpenSSL keeps half of a certificate that fails
         _load(context, settings)
     except StartupError as error:
         log.error("the certificate stays as it is: %s", error)
@@ -39,5 +39,5 @@ def _load(context: ssl.SSLContext, settings: Settings) -> None:
 
     try:
         context.load_cert_chain(settings.tls_cert, settings.tls_key, pass_phrase)
-    except OSError as error:  # ssl's own errors among them
+    except OSError as error:  # errors of ssl are OSErrors
         raise StartupError(f"{NAMES}: {error.strerror or error}: name PEM files") from error

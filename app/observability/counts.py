@@ -1,8 +1,8 @@
 """Counters, gauges and histograms in memory that the processes of a service share.
 
-Each process counts in a part of its own, and any of them sums all parts for its page. A part is a list of series: a
+Each process counts in its part of the memory, and each sums all parts for its page. A part is a list of series: a
 word of 8 bytes with the length of the key and the number of values; the key, which is the metric's name and its
-labels' values; the values. A process that replaces a dead one goes on with its part.
+labels' values; the values. A process that replaces a dead one continues its part.
 """
 
 from __future__ import annotations  # memoryview has no parameters before Python 3.14
@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -22,9 +22,9 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 PART_BYTES = 1 << 20
-"""Of one process: some thousand series. What is never written takes no memory."""
+"""A part's size: some thousand series. Pages that are never written take no memory."""
 RESERVED_BYTES = 1 << 15
-"""For the series `other` of each metric, which counts what a full part has no place for."""
+"""For the series `other` of each metric, which counts in place of series that do not fit into a full part."""
 OTHER = "other"
 
 Labels = str | tuple[str | int, ...]
@@ -35,30 +35,33 @@ class Part:
     """The series of one process."""
 
     def __init__(self, memory: memoryview) -> None:
-        self._bytes, self._words = memory, memory.cast("Q")  # the first word is where the list ends
+        self._bytes, self._words = (
+            memory,
+            memory.cast("Q"),
+        )  # the first word is the index of the list's end
         self.values: memoryview[float] = memory.cast("d")
         self._places = {key: place for key, place, _ in self.series()}
 
     def series(self) -> Iterator[tuple[bytes, int, int]]:
-        """Key, index of the first value, number of values of each."""
-        at, end = 1, self._words[0]
-        while at < end:
-            length, count = self._words[at] & 0xFFFF_FFFF, self._words[at] >> 32
-            place = at + 1 + -(-length // 8)
-            yield bytes(self._bytes[8 * at + 8 : 8 * at + 8 + length]), place, count
-            at = place + count
+        """The key, the index of the first value and the number of values of each series."""
+        start, end = 1, self._words[0]
+        while start < end:
+            length, count = self._words[start] & 0xFFFF_FFFF, self._words[start] >> 32
+            place = start + 1 + -(-length // 8)
+            yield bytes(self._bytes[8 * start + 8 : 8 * start + 8 + length]), place, count
+            start = place + count
 
     def place(self, key: bytes, count: int, *, reserved: bool = False) -> int | None:
-        """Where the values are; a new series begins at 0. None if the part is full."""
+        """The index of the key's first value; the values of a new series are 0. None if the part is full."""
         if key in self._places:
             return self._places[key]
-        at = self._words[0] or 1
-        place = at + 1 + -(-len(key) // 8)
+        start = self._words[0] or 1
+        place = start + 1 + -(-len(key) // 8)
         if 8 * (place + count) > len(self._bytes) - (0 if reserved else RESERVED_BYTES):
             return None
-        self._bytes[8 * at + 8 : 8 * at + 8 + len(key)] = key
-        self._words[at] = len(key) | count << 32
-        self._words[0] = place + count  # last: nobody reads further
+        self._bytes[8 * start + 8 : 8 * start + 8 + len(key)] = key
+        self._words[start] = len(key) | count << 32
+        self._words[0] = place + count  # last: other processes read up to it
         self._places[key] = place
         return place
 
@@ -73,8 +76,8 @@ class Series:
 class Counter(Series):
     __slots__ = ()
 
-    def inc(self, more: float = 1.0) -> None:
-        self._values[self._place] += more
+    def inc(self, amount: float = 1.0) -> None:
+        self._values[self._place] += amount
 
 
 class Gauge(Series):
@@ -85,7 +88,7 @@ class Gauge(Series):
 
 
 class Histogram(Series):
-    """A value for each bucket, that of larger values than any bound, and the sum."""
+    """A count for each bucket, for values above all bounds, and the sum of the values."""
 
     __slots__ = ("_bounds",)
 
@@ -108,69 +111,68 @@ class Family(dict[Labels, S], Generic[S]):
         name: str,
         help: str,
         labels: tuple[str, ...],
-        made: Callable[[memoryview[float], int], S],
+        make_series: Callable[[memoryview[float], int], S],
         bounds: Sequence[float] | None = None,
     ) -> None:
-        """`kind` is prometheus_client's class of it. `made` makes a series at a place."""
+        """`kind` is prometheus_client's class of the metric. `make_series` gets the values and a place."""
         super().__init__()
         self.kind, self.name, self.help, self.labels, self.bounds = kind, name, help, labels, bounds
-        self._part, self._made = part, made
+        self._part, self._make_series = part, make_series
         self._count = 1 if bounds is None else len(bounds) + 2
 
     def __missing__(self, labels: Labels) -> S:
         values = labels if isinstance(labels, tuple) else (labels,)
         place = self._part.place(self._key(values), self._count)
         if place is None:
-            others = self._key((OTHER,) * len(values))
-            place = self._part.place(others, self._count, reserved=True)
+            other = self._key((OTHER,) * len(values))
+            place = self._part.place(other, self._count, reserved=True)
         assert place is not None, "RESERVED_BYTES has room for one series of each metric"
-        self[labels] = series = self._made(self._part.values, place)
+        self[labels] = series = self._make_series(self._part.values, place)
         return series
 
     def _key(self, values: Sequence[str | int]) -> bytes:
         return "\0".join((self.name, *map(str, values))).encode()
 
     def metric(self, sums: Mapping[tuple[str, ...], Sequence[float]]) -> Metric:
-        """The metric as the page shows it, from the values of each series."""
-        shown = self.kind(self.name, self.help, labels=self.labels)
+        """prometheus_client's metric, from the values of each series."""
+        metric: Any = self.kind(self.name, self.help, labels=self.labels)
         edges = [*map(str, map(float, self.bounds or ())), "+Inf"]
         for labels, values in sums.items():
             if self.bounds is None:
-                shown.add_metric(labels, values[0])
+                metric.add_metric(labels, values[0])
             else:
                 buckets = list(zip(edges, accumulate(values[:-1]), strict=True))
-                shown.add_metric(labels, buckets, values[-1])
-        metric: Metric = shown
-        return metric
+                metric.add_metric(labels, buckets, values[-1])
+        return cast(Metric, metric)
 
 
 class Counts(Collector):
-    """Every metric, summed over the parts."""
+    """All metrics, summed over the parts."""
 
     def __init__(self, part: Part, parts: Sequence[memoryview]) -> None:
-        """`part` is this process's."""
+        """`part` is this process's, `parts` are those of all processes."""
         self._part, self._parts = part, parts
         self.families: list[Family[Any]] = []
 
     def counter(self, name: str, help: str, *labels: str) -> Family[Counter]:
-        return self._added(Family(self._part, CounterMetricFamily, name, help, labels, Counter))
+        return self._add(Family(self._part, CounterMetricFamily, name, help, labels, Counter))
 
     def gauge(self, name: str, help: str, *labels: str) -> Family[Gauge]:
-        return self._added(Family(self._part, GaugeMetricFamily, name, help, labels, Gauge))
+        return self._add(Family(self._part, GaugeMetricFamily, name, help, labels, Gauge))
 
     def histogram(
         self, name: str, help: str, bounds: Sequence[float], *labels: str
     ) -> Family[Histogram]:
-        made = partial(Histogram, bounds=bounds)
+        make_series = partial(Histogram, bounds=bounds)
         kind = HistogramMetricFamily
-        return self._added(Family(self._part, kind, name, help, labels, made, bounds))
+        return self._add(Family(self._part, kind, name, help, labels, make_series, bounds))
 
-    def _added(self, family: Family[S]) -> Family[S]:
+    def _add(self, family: Family[S]) -> Family[S]:
         self.families.append(family)
         return family
 
     def clear_gauges(self, memory: memoryview) -> None:
-        """Of the part of a process that has died."""
+        """Set the gauges of a part to 0, whose process has died."""
         gauges = [family for family in self.families if family.kind is GaugeMetricFamily]
         names, part = {family.name.encode() for family in gauges}, Part(memory)
         for key, place, _ in part.series():
@@ -178,7 +180,7 @@ class Counts(Collector):
                 part.values[place] = 0.0
 
     def sums(self) -> dict[str, dict[tuple[str, ...], list[float]]]:
-        """By metric and labels' values."""
+        """The summed values of each series, by the metric's name and the labels' values."""
         sums: dict[str, dict[tuple[str, ...], list[float]]] = {}
         for part in map(Part, self._parts):
             for key, place, count in part.series():

@@ -1,6 +1,6 @@
 """Log lines on stderr as text or JSON, for our loggers and uvicorn's. They hold no user text.
 
-Nobody waits for whoever reads them: a pipe that is full, or a terminal that is stopped, costs lines, which are counted.
+No request waits for the reader of the log: if a pipe is full or a terminal is stopped, lines are dropped and counted.
 """
 
 import functools
@@ -19,17 +19,17 @@ import orjson
 MAX_WAITING = 10_000
 """Lines that wait to be written; more are dropped."""
 ATOMIC_BYTES = 4096
-"""What several processes may write to one pipe at a time without mixing their lines (PIPE_BUF)."""
+"""Bytes that a process may write to a pipe at a time without mixing its lines with other processes' (PIPE_BUF)."""
 END_SECONDS = 0.5
-"""To write what waits at the end."""
+"""Time to write the waiting lines at the end."""
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
 def configure(
     format: Literal["text", "json"], level: Literal["debug", "info", "warning", "error"] = "info"
 ) -> None:
-    """Send every log line of this process that is of this level or above to stderr in one format."""
-    # No line shows the caller, thread or process: do not look them up.
+    """Send the log lines of this process, from this level up, to stderr."""
+    # No line shows the caller, thread or process, so logging does not look them up.
     logging._srcfile = None  # the way logging's documentation recommends
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = Stderr()
@@ -38,7 +38,7 @@ def configure(
 
 
 def write_in_thread(dropped: Callable[[], None]) -> None:
-    """Have a thread write this process's lines from now on; not before a fork. `dropped` counts each that is lost."""
+    """Have a thread write this process's lines from now on. Call it after forks. `dropped` counts a lost line."""
     for handler in logging.root.handlers:
         if isinstance(handler, Stderr):
             handler.start(dropped)
@@ -47,7 +47,7 @@ def write_in_thread(dropped: Callable[[], None]) -> None:
 class Lines(logging.Formatter):
     """text: 2026-01-31T12:00:00.000Z INFO heedful.access request method=POST route=/embed ..
 
-    json: one object per line: time, level, logger, message, and the caller's `extra`.
+    json: an object per line: time, level, logger, message, and the caller's `extra`.
     """
 
     def __init__(self, format: Literal["text", "json"]) -> None:
@@ -55,7 +55,8 @@ class Lines(logging.Formatter):
         self._json = format == "json"
 
     def format(self, record: logging.LogRecord) -> str:
-        at, level = f"{_seconds(int(record.created))}.{int(record.msecs):03d}Z", record.levelname
+        timestamp = f"{_seconds(int(record.created))}.{int(record.msecs):03d}Z"
+        level = record.levelname
         failure = self.formatException(record.exc_info) if record.exc_info else None
         message = record.getMessage()
         extra = {
@@ -64,17 +65,22 @@ class Lines(logging.Formatter):
             if name not in _STANDARD and value is not None
         }
         if not self._json:
-            named = "".join(f" {name}={value}" for name, value in extra.items())
-            line = f"{at} {level} {record.name} {message}{named}"
+            fields = "".join(f" {name}={value}" for name, value in extra.items())
+            line = f"{timestamp} {level} {record.name} {message}{fields}"
             return line if failure is None else f"{line}\n{failure}"
-        fields = {"time": at, "level": level.lower(), "logger": record.name, "message": message}
         if failure is not None:
             extra["exception"] = failure
-        return orjson.dumps(fields | extra, default=str).decode()
+        standard = {
+            "time": timestamp,
+            "level": level.lower(),
+            "logger": record.name,
+            "message": message,
+        }
+        return orjson.dumps(standard | extra, default=str).decode()
 
 
 class Stderr(logging.Handler):
-    """Writes lines to stderr where it can do so at once; after `start` a thread writes them."""
+    """Writes a line to stderr if that does not block; after `start` a thread writes the lines."""
 
     def __init__(self, descriptor: int = 2) -> None:
         super().__init__()
@@ -120,7 +126,7 @@ class Stderr(logging.Handler):
                 item.set()
 
     def _write(self, lines: bytes) -> None:
-        with suppress(OSError):  # whoever read them has gone
+        with suppress(OSError):  # the reader has closed the pipe
             while lines:
                 lines = lines[os.write(self._descriptor, lines) :]
 

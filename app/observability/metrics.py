@@ -21,25 +21,21 @@ INPUTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 MODEL_LABELS = ("model", "encoder", "task", "version", "provider")
 FORMATS = ("application/openmetrics-text", "text/plain", "text/*", "*/*")
-"""Of the page, as an Accept header names them."""
+"""Media types of the page, as an Accept header names them."""
 NOT_SUMMED = "process_start_time_seconds"
 """The process metric whose sum is meaningless."""
 RATIOS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 class Models(Collector):
-    """Gauges of the served models. The library's own metrics would keep models that were removed."""
+    """Gauges of the served models. prometheus_client's Gauge would keep models that were removed."""
 
     def __init__(self) -> None:
         self.served: list[tuple[str, ...]] = []
         self.deviations: Mapping[str, float | None] = {}
 
     def collect(self) -> Iterator[Metric]:
-        info = GaugeMetricFamily(
-            "heedful_model_info",
-            "Always 1.",
-            labels=MODEL_LABELS,
-        )
+        info = GaugeMetricFamily("heedful_model_info", "Always 1.", labels=MODEL_LABELS)
         for labels in self.served:
             info.add_metric(labels, 1)
         yield info
@@ -55,27 +51,27 @@ class Models(Collector):
 
 
 class Processes(Collector):
-    """prometheus_client's metrics of a process, summed over those that serve."""
+    """prometheus_client's metrics of a process, summed over the serving processes."""
 
-    def __init__(self, table: ProcessTable, ended: Callable[[], float]) -> None:
-        """`ended` is the processor time of those that have ended, in seconds."""
-        self._table, self._ended = table, ended
+    def __init__(self, table: ProcessTable, ended_seconds: Callable[[], float]) -> None:
+        """`ended_seconds` returns the processor time of processes that have ended."""
+        self._table, self._ended_seconds = table, ended_seconds
 
     def collect(self) -> Iterator[Metric]:
-        summed: dict[str, Metric] = {}
+        sums: dict[str, Metric] = {}
         pids = [slot.pid for slot in self._table.slots if slot.pid] or [os.getpid()]
         for pid in pids:
             for family in ProcessCollector(pid=partial(int, pid), registry=None).collect():
-                into = summed.setdefault(family.name, family)
-                if into is not family and family.name != NOT_SUMMED:
-                    into.samples = [
-                        mine._replace(value=mine.value + other.value)
-                        for mine, other in zip(into.samples, family.samples, strict=True)
+                total = sums.setdefault(family.name, family)
+                if total is not family and family.name != NOT_SUMMED:
+                    total.samples = [
+                        old._replace(value=old.value + new.value)
+                        for old, new in zip(total.samples, family.samples, strict=True)
                     ]
-        if time := summed.get("process_cpu_seconds"):
-            ended = self._ended()
-            time.samples = [one._replace(value=one.value + ended) for one in time.samples]
-        yield from summed.values()
+        if time := sums.get("process_cpu_seconds"):
+            ended = self._ended_seconds()
+            time.samples = [sample._replace(value=sample.value + ended) for sample in time.samples]
+        yield from sums.values()
 
 
 class Metrics(Observer):
@@ -84,10 +80,10 @@ class Metrics(Observer):
     def __init__(self, slot: Slot | None = None) -> None:
         self._slot = slot or ProcessTable(1, 1).slots[0]
         parts = self._slot.table.counts
-        own = Part(parts[self._slot.index])
-        self.counts = counts = Counts(own, parts)
+        part = Part(parts[self._slot.index])
+        self.counts = counts = Counts(part, parts)
         self._models = Models()
-        self._ended = Family(own, None, "ended", "", (), Counter)  # not on the page
+        self._ended = Family(part, None, "ended", "", (), Counter)  # not on the page
         self._page = CollectorRegistry()
         for collector in (counts, self._models, Processes(self._slot.table, self._ended_seconds)):
             self._page.register(collector)
@@ -157,7 +153,7 @@ class Metrics(Observer):
         self.deaths[()].inc(0)
         self.lines_dropped[()].inc(0)
         self.connections[()].set(0)
-        # From the start at 0: the first increase is visible, and a queue that nothing has waited in is empty.
+        # 0 from the start: the first increase is visible, and a queue is shown empty.
         for result in ("ok", "refused"):
             self.reloads[result].inc(0)
         for stage in ("parse", "inference"):
@@ -166,7 +162,7 @@ class Metrics(Observer):
     def batch(
         self, model: str, inputs: int, tokens: int, padding: float, processor_seconds: float
     ) -> None:
-        """A batch was run; `padding` is the share of its positions without a token.
+        """Count a batch; `padding` is the share of its positions without a token.
 
         `processor_seconds` are those of the thread that ran it.
         """
@@ -176,26 +172,26 @@ class Metrics(Observer):
         self._encoder_time[model].inc(processor_seconds)
 
     def untypical(self, model: str, inputs: int) -> None:
-        """So many more inputs were unlike the training sentences."""
+        """Count inputs that are unlike the training sentences."""
         self._untypical[model].inc(inputs)
 
     def cache(self, name: str, hits: int, misses: int) -> None:
-        """One request's cache hits and misses."""
+        """Count a request's cache hits and misses."""
         self._hits[name].inc(hits)
         self._misses[name].inc(misses)
 
     def waiting(self, items: Mapping[str, int]) -> None:
-        """Items that wait now, by stage."""
+        """Set the numbers of waiting items, by stage."""
         for stage, number in items.items():
             self._queue[stage].set(number)
 
     def refused(self, status: int, code: str) -> None:
-        """A connection was answered with an error before the application saw a request, whose time is unknown."""
+        """Count an error that a connection got before the application saw a request. Its duration is unknown."""
         self._requests["other", "none", status].inc()
         self._rejected[code].inc()
 
-    def ended(self, slot: Slot, processor_seconds: float) -> None:
-        """The process of this slot has ended; it took so much processor time."""
+    def process_ended(self, slot: Slot, processor_seconds: float) -> None:
+        """Keep the processor time of the slot's process, which has ended, and clear its gauges."""
         self._ended[()].inc(processor_seconds)
         self.counts.clear_gauges(slot.table.counts[slot.index])
 
@@ -203,7 +199,7 @@ class Metrics(Observer):
         return sum(sum(values) for values in self.counts.sums().get("ended", {}).values())
 
     def golden(self, deviations: Mapping[str, float | None]) -> None:
-        """Replace how far the golden vectors of each model have moved."""
+        """Set the deviations of each model's golden vectors."""
         self._models.deviations = deviations
 
     def models(self, cards: Iterable[Card], provider: str) -> None:
@@ -213,7 +209,7 @@ class Metrics(Observer):
         ]
 
     def request(self, record: Record, status: int, ended: float) -> None:
-        """A request ended, at `ended` on the record's clock. Called once per request."""
+        """Count a request, once, which ended at `ended` on the record's clock."""
         route, model = record.route, record.model
         self._requests[route, model, status].inc()
         self._duration[route, model].observe(ended - record.started)
@@ -233,14 +229,16 @@ class Metrics(Observer):
             self._stages["respond", model].observe(ended - record.answered)
 
     def collect(self) -> Iterable[Metric]:
-        """Every metric with its samples."""
+        """All metrics with their samples."""
         return self._page.collect()
 
     def page(self, accepted: Mapping[str, float]) -> tuple[bytes, str]:
-        """The page in the format that is accepted with the largest weight, and its content type."""
-        known = {offer: of for offer, of in accepted.items() if offer.partition(";")[0] in FORMATS}
-        largest = max(known.values(), default=0.0)
-        best = [offer for offer, weight in known.items() if weight == largest > 0]
-        if any(offer.startswith(FORMATS[0]) for offer in best):
+        """The page in the accepted format with the largest weight, and its content type."""
+        weights = {
+            name: weight for name, weight in accepted.items() if name.partition(";")[0] in FORMATS
+        }
+        largest = max(weights.values(), default=0.0)
+        best = [name for name, weight in weights.items() if weight == largest > 0]
+        if any(name.startswith(FORMATS[0]) for name in best):
             return openmetrics.generate_latest(self._page), openmetrics.CONTENT_TYPE_LATEST
         return generate_latest(self._page), CONTENT_TYPE_PLAIN_0_0_4

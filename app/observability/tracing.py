@@ -1,6 +1,6 @@
 """OpenTelemetry spans of requests (the extra `otel`), created when a request has ended.
 
-OpenTelemetry's own variables configure it: nothing is imported unless one of ENDPOINTS is set. Spans
+OpenTelemetry's environment variables configure it: nothing is imported unless one of ENDPOINTS is set. Spans
 are built from the record, so that requests take the same path with and without tracing.
 """
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 CLOSE_SECONDS = 0.8
-"""To export what is pending at the end. It ends before the serving process is killed (app.process.server)."""
+"""To export pending spans at the end: less than until the serving process is killed (app.process.server)."""
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 class Tracing:
-    """One span per request with a child per stage. They hold no text."""
+    """A span per request with a child per stage. Spans hold no text."""
 
     def __init__(self, provider: "TracerProvider") -> None:
         self._provider = provider
@@ -31,8 +31,8 @@ class Tracing:
     @classmethod
     def from_environment(cls) -> Self | None:
         """None unless an endpoint is set. Raises StartupError when the extra is not installed."""
-        asked = [name for name in ENDPOINTS if os.environ.get(name)]
-        if not asked:
+        endpoints = [name for name in ENDPOINTS if os.environ.get(name)]
+        if not endpoints:
             return None
         try:
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -41,11 +41,11 @@ class Tracing:
             from opentelemetry.sdk.trace.export import BatchSpanProcessor
         except ImportError as error:
             raise StartupError(
-                f"{asked[0]} is set, but OpenTelemetry is not installed: "
+                f"{endpoints[0]} is set, but OpenTelemetry is not installed: "
                 "pip install 'heedful[otel]', or unset it"
             ) from error
-        named = Resource.create({SERVICE_NAME: "heedful"}).merge(OTELResourceDetector().detect())
-        provider = TracerProvider(resource=named)
+        resource = Resource.create({SERVICE_NAME: "heedful"})
+        provider = TracerProvider(resource=resource.merge(OTELResourceDetector().detect()))
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         return cls(provider)
 
@@ -56,14 +56,14 @@ class Tracing:
 
         offset = time.time() - time.perf_counter()  # the record's clock -> seconds since 1970
 
-        def at(seconds: float) -> int:
+        def nanoseconds(seconds: float) -> int:
             return int((offset + seconds) * 1e9)
 
         span = self._tracer.start_span(
             f"{method} {record.route}",
             context=extract(headers),
             kind=SpanKind.SERVER,
-            start_time=at(record.started),
+            start_time=nanoseconds(record.started),
             attributes={
                 "http.request.method": method,
                 "http.route": record.route,
@@ -81,15 +81,17 @@ class Tracing:
             timing = record.result.timing
             stages = {"parse": timing.parse, "queue": timing.queue, "inference": timing.inference}
             start = record.answered - sum(stages.values())
-            inside = set_span_in_context(span)
+            parent = set_span_in_context(span)
             for stage, seconds in stages.items():
-                child = self._tracer.start_span(stage, context=inside, start_time=at(start))
+                child = self._tracer.start_span(
+                    stage, context=parent, start_time=nanoseconds(start)
+                )
                 start += seconds
-                child.end(at(start))
-        span.end(at(time.perf_counter()))
+                child.end(nanoseconds(start))
+        span.end(nanoseconds(time.perf_counter()))
 
     def close(self) -> None:
-        """Export pending spans and stop. What a collector does not take within CLOSE_SECONDS is lost."""
-        ending = threading.Thread(target=self._provider.shutdown, daemon=True)
-        ending.start()
-        ending.join(CLOSE_SECONDS)
+        """Export pending spans and stop. Spans that no collector takes within CLOSE_SECONDS are lost."""
+        thread = threading.Thread(target=self._provider.shutdown, daemon=True)
+        thread.start()
+        thread.join(CLOSE_SECONDS)

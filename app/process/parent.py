@@ -26,8 +26,9 @@ from heedful.runtime.memory import trim_heap
 log = logging.getLogger("heedful.parent")
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
-LOOK_SECONDS, START_SECONDS, STABLE_SECONDS = 0.5, 60.0, 3.0
-"""Between two looks at the processes; how long a new one may be silent; how long one answers that is no quick death."""
+CHECK_SECONDS, START_SECONDS, STABLE_SECONDS = 0.5, 60.0, 3.0
+"""Between two checks of the processes; how long a new process may be silent; a process that answers for a shorter time
+dies quickly."""
 MAX_QUICK_DEATHS = 5  # in a row
 FIRST_DELAY, LONGEST_DELAY = 0.1, 10.0  # seconds until a process is replaced
 PR_SET_PDEATHSIG = 1
@@ -42,24 +43,26 @@ class Parent:
         listeners: list[socket.socket],
         loaded: Loaded | None,
     ) -> None:
-        """`serve` runs in each process, and returns its exit status. It takes the models, which nobody else may keep.
+        """`serve` runs in each process, and returns its exit status. It takes the models: nothing else may keep them.
 
-        `listeners` are those of the first processes; without `loaded` a process reads the folder.
+        `listeners` are those of the first processes. Without `loaded` each process reads the folder.
         """
         self._table, self._serve, self._loaded = table, serve, loaded
         self._hang_timeout = settings.hang_timeout
         self._end_timeout = settings.shutdown_timeout + KILL_TIMEOUT
         self._listeners = dict(enumerate(listeners))
         self._metrics = Metrics(table.parent)
-        self._due = {slot.index: 0.0 for slot in table.slots}  # when to start those that do not run
+        self._start_at = {
+            slot.index: 0.0 for slot in table.slots
+        }  # by index, when to start a process that does not run
         self._quick_deaths = 0
-        self._served = False
+        self._has_served = False
         self._watching_since = 0.0
         self._kill_at: float | None = None  # set when the service ends
         self._failure: Exception | None = None
 
     def run(self) -> None:
-        """Until SIGTERM or SIGINT, and until every process has ended.
+        """Run the processes until SIGTERM or SIGINT, and until all have ended.
 
         Raises StartupError when they cannot start, ServiceFault when they keep dying.
         """
@@ -67,34 +70,37 @@ class Parent:
         gc.collect()
         gc.freeze()  # no process collects what was imported, so its pages stay shared
         while self._kill_at is None or any(slot.pid for slot in self._table.slots):
-            for index in [index for index, at in self._due.items() if at <= time.monotonic()]:
+            now = time.monotonic()
+            for index in [index for index, start in self._start_at.items() if start <= now]:
                 self._start(self._table.slots[index])
             self._wait()
             self._reap()
-            self._kill_silent()
-            if self._table.reloads_asked and self._take_loaded():  # the next ones read the folder
+            self._kill_hanging()
+            if (
+                self._table.reloads_requested and self._take_loaded()
+            ):  # later processes read the folder
                 trim_heap()
         if self._failure:
             raise self._failure
 
     def _wait(self) -> None:
-        """Until a signal, or for LOOK_SECONDS. While the parent stands still too, silence is no fault."""
+        """Wait for a signal, for CHECK_SECONDS at most. If the parent was stopped too, the processes may be silent."""
         began = time.monotonic()
-        wait = min([LOOK_SECONDS, *(at - began for at in self._due.values())])
-        got = signal.sigtimedwait(SIGNALS, max(0.0, wait))
-        if time.monotonic() - began > LOOK_SECONDS + 1:
+        wait = min([CHECK_SECONDS, *(start - began for start in self._start_at.values())])
+        received = signal.sigtimedwait(SIGNALS, max(0.0, wait))
+        if time.monotonic() - began > CHECK_SECONDS + 1:
             self._watching_since = time.monotonic()
         # After SIGCONT CPython may return a siginfo of no signal.
-        if got and got.si_signo == signal.SIGHUP:
-            self._table.parent.reloads_asked += 1
-        elif got and got.si_signo in (signal.SIGTERM, signal.SIGINT):
+        if received and received.si_signo == signal.SIGHUP:
+            self._table.parent.reloads_requested += 1
+        elif received and received.si_signo in (signal.SIGTERM, signal.SIGINT):
             self._end()
 
     def _end(self, failure: Exception | None = None) -> None:
-        """Have every process answer what it has in hand."""
+        """Have each process answer its requests and end."""
         self._kill_at = self._kill_at or time.monotonic() + self._end_timeout
         self._failure = self._failure or failure
-        self._due.clear()
+        self._start_at.clear()
         for slot in self._table.slots:
             if slot.pid:
                 os.kill(slot.pid, signal.SIGTERM)
@@ -106,25 +112,25 @@ class Parent:
             pid = os.fork()
         except OSError as error:
             log.error("cannot start a serving process now: %s", error.strerror)
-            self._due[slot.index] = time.monotonic() + LONGEST_DELAY
+            self._start_at[slot.index] = time.monotonic() + LONGEST_DELAY
             return
         if not pid:
             os._exit(self._run_in_child(slot, parent))
         slot.pid = pid
-        del self._due[slot.index]
+        del self._start_at[slot.index]
         if listener := self._listeners.pop(slot.index, None):
             listener.close()  # or the connections that wait there would outlive the process
 
     def _run_in_child(self, slot: Slot, parent: int) -> int:
         status = 1
         try:
-            # It ends with the parent, even while it is stopped or hangs.
+            # The process ends with the parent, even while it is stopped or hangs.
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 return status
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the parent takes it
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the parent handles it
             for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: sys.exit(0))  # until the server sets its own
+                signal.signal(number, lambda *_: sys.exit(0))  # until the server sets its handlers
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             listener = self._listeners.pop(slot.index, None)
             for other in self._listeners.values():
@@ -138,16 +144,19 @@ class Parent:
         return status
 
     def _take_loaded(self) -> Loaded | None:
-        """Give up the models."""
+        """The models, which the parent gives up."""
         loaded, self._loaded = self._loaded, None
         return loaded
 
     def _reap(self) -> None:
-        self._served = self._served or any(slot.ready_since for slot in self._table.slots)
+        self._has_served = self._has_served or any(slot.ready_since for slot in self._table.slots)
         for slot in self._table.slots:
-            if slot.pid and (ended := os.wait4(slot.pid, os.WNOHANG))[0]:
-                self._metrics.ended(slot, ended[2].ru_utime + ended[2].ru_stime)
-                self._replace(slot, slot.pid, os.waitstatus_to_exitcode(ended[1]))
+            if not slot.pid:
+                continue
+            pid, status, usage = os.wait4(slot.pid, os.WNOHANG)
+            if pid:
+                self._metrics.process_ended(slot, usage.ru_utime + usage.ru_stime)
+                self._replace(slot, pid, os.waitstatus_to_exitcode(status))
 
     def _replace(self, slot: Slot, pid: int, status: int) -> None:
         """Start a process in place of this one after a while, unless processes die again and again."""
@@ -158,27 +167,27 @@ class Parent:
         log.error("serving process %d has ended with status %d", pid, status)
         self._metrics.deaths[()].inc()
         if reason := slot.reason.decode(errors="replace"):
-            if not self._served:
+            if not self._has_served:
                 self._end(StartupError(reason))
                 return
             log.error("a serving process does not start: %s", reason)
         if not slot.ready_since and self._table.ready():
-            # The others had read the file already that is wrong now, a bundle or the certificate.
-            self._due[slot.index] = now + LONGEST_DELAY
+            # The file that is wrong now, a bundle or the certificate, was right when the others read it.
+            self._start_at[slot.index] = now + LONGEST_DELAY
             return
         stable = slot.ready_since and now - slot.ready_since > STABLE_SECONDS
         self._quick_deaths = 0 if stable else self._quick_deaths + 1
-        self._due[slot.index] = now + min(FIRST_DELAY * 2.0**self._quick_deaths, LONGEST_DELAY)
+        self._start_at[slot.index] = now + min(FIRST_DELAY * 2.0**self._quick_deaths, LONGEST_DELAY)
         if self._quick_deaths == MAX_QUICK_DEATHS:
             self._end(ServiceFault("serving processes have died again and again"))
 
-    def _kill_silent(self) -> None:
+    def _kill_hanging(self) -> None:
         now = time.monotonic()
         for slot in self._table.slots:
             silence = now - max(slot.heartbeat, self._watching_since)
-            late = silence > self._hang_timeout or (self._kill_at and now > self._kill_at)
-            if slot.pid and late and slot.heartbeat < math.inf:
+            hangs = silence > self._hang_timeout or (self._kill_at and now > self._kill_at)
+            if slot.pid and hangs and slot.heartbeat < math.inf:
                 log.error("serving process %d hangs: killing it", slot.pid)
                 self._metrics.limits["hang_timeout"].inc()
-                slot.heartbeat = math.inf  # once
+                slot.heartbeat = math.inf  # kills it only once
                 os.kill(slot.pid, signal.SIGKILL)

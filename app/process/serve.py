@@ -34,23 +34,23 @@ def serve(settings: Settings) -> None:
     When the service cannot recover, exits with status 1 so that the process manager restarts it.
     """
     check_tls(settings)
-    # Not shared: it fails where another service listens, with which the others would share the port.
+    # Not shared, so that it fails where another service listens, which would get a share of the connections.
     listener = listening.listen(settings.host, settings.port)
     try:
-        with starting_threads():
+        with thread_limit_explained():
             _serve(settings, listener)
     except ServiceFault as fault:
         log.critical("cannot recover, exiting to be restarted: %s", fault)
         logging.shutdown()
-        listening.forget(settings.host)
+        listening.remove_file(settings.host)
         os._exit(1)  # a hanging thread would keep the process alive
     finally:
-        listening.forget(settings.host)
+        listening.remove_file(settings.host)
 
 
 @contextmanager
-def starting_threads() -> Iterator[None]:
-    """Raises StartupError where the system starts no more of them, which Python does not tell from other errors."""
+def thread_limit_explained() -> Iterator[None]:
+    """Raise StartupError where the system starts no more threads: Python's RuntimeError does not name the limit."""
     try:
         yield
     except RuntimeError as error:
@@ -79,14 +79,14 @@ def _serve(settings: Settings, listener: socket.socket) -> None:
         run(Server(create_app(settings), lambda: listener, at_once=True))
         return
     table = ProcessTable(size, settings.hang_timeout)
-    with listening.for_processes(listener, settings.host, size) as (first, later):
-        child = partial(serve_in_child, settings, later)
-        Parent(table, settings, child, first, load_for_all(settings)).run()
+    with listening.for_processes(listener, settings.host, size) as (listeners, open_listener):
+        serve_child = partial(serve_in_child, settings, open_listener)
+        Parent(table, settings, serve_child, listeners, load_for_all(settings)).run()
 
 
 def run(server: Server) -> None:
     """Serve until a signal. Raises StartupError or ServiceFault when the server failed."""
-    # uvicorn raises the signal again when it is done: exit with 0 then, not by the signal.
+    # uvicorn raises the signal again at its end: exit with status 0 then, not by the signal.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _exit)
     server.run()
@@ -110,18 +110,16 @@ def serve_in_child(
 ) -> int:
     """Serve until SIGTERM; returns the exit status. Without a `listener` it calls `listen` when it is ready.
 
-    `take_loaded` gives up its models: nobody but the service may keep them after a reload. Without any, the
-    service reads the folder.
+    `take_loaded` returns the models and gives them up: only the service may keep them, until a reload. Where it returns
+    None, the service reads the folder.
     """
-
     try:
         check_tls(settings)  # the files may have changed since the service has started
-        with starting_threads():
+        with thread_limit_explained():
             run(Server(create_app(settings, slot, take_loaded()), lambda: listener or listen()))
     except StartupError as error:
-        slot.reason = str(error).encode(errors="replace")[
-            :999
-        ]  # the parent reports it once for all
+        # The parent reports the reason, once for all processes.
+        slot.reason = str(error).encode(errors="replace")[:999]
         return 1
     except ServiceFault as fault:
         log.error("a serving process cannot recover: %s", fault)

@@ -27,18 +27,18 @@ KILL_TIMEOUT = 3
 """Seconds after the shutdown timeout until a process that hangs is killed."""
 BEAT_SECONDS = 1.0
 CHECK_TICKS = 3
-"""Tenths of a second between two looks at the connections' time limits."""
+"""Tenths of a second between two checks of the connections' time limits."""
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that ends when the models do not load, and drains before it closes."""
+    """A uvicorn server that ends when the models do not load, and answers open requests before it closes."""
 
     app: FastAPI
 
     def __init__(
         self, app: FastAPI, listen: Callable[[], socket.socket], *, at_once: bool = False
     ) -> None:
-        """`listen` opens the socket when the models are loaded, `at_once` before."""
+        """`listen` opens the socket when the models are loaded; `at_once`, at the start."""
         super().__init__(config(app))
         self.app = app
         state_of(app).running = self.server_state.tasks
@@ -74,7 +74,7 @@ class Server(uvicorn.Server):
         self._listening = True
 
     async def _open_when_ready(self) -> None:
-        """Listen once this process has the models that the others serve: no client waits for that."""
+        """Listen once this process has the models that the others serve, so that no client waits for them."""
         state = state_of(self.app)
         await asyncio.wait({state.starting})
         if self.failure() or self.should_exit:
@@ -85,7 +85,7 @@ class Server(uvicorn.Server):
                 if any(other.models != state.slot.models for other in state.slot.table.ready()):
                     log.warning("this process has loaded other models: all reload")
                     await state.reload()
-                elif state.reload_is_asked:
+                elif state.reload_is_requested:
                     await state.reload_here()
             if not self.should_exit:
                 await self._open()
@@ -94,13 +94,13 @@ class Server(uvicorn.Server):
         state.report(listening=self._listening)
 
     def _on_sighup(self) -> None:
-        state_of(self.app).slot.reloads_asked += 1
+        state_of(self.app).slot.reloads_requested += 1
 
     def _beat(self) -> None:
         """Tell the parent every second that the event loop runs, also while requests are in progress after SIGTERM."""
         state = state_of(self.app)
         state.report(listening=self._listening)
-        if self._listening and state.reload_is_asked:
+        if self._listening and state.reload_is_requested:
             self.spawn(self._reload())
         asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
 
@@ -109,7 +109,7 @@ class Server(uvicorn.Server):
             await state_of(self.app).reload_here()
 
     def protocol(self) -> Protocol:
-        """Of a new connection."""
+        """The protocol of a new connection."""
         return Protocol(self.config, self.server_state, self.lifespan.state)
 
     def handshake_timeout(self) -> float | None:
@@ -117,7 +117,7 @@ class Server(uvicorn.Server):
         return state_of(self.app).settings.head_timeout if self.config.ssl else None
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Run it as a task. The event loop holds only weak references to tasks."""
+        """Run the coroutine as a task. The event loop holds only weak references to tasks."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -126,7 +126,7 @@ class Server(uvicorn.Server):
         if counter % CHECK_TICKS == 0:
             now = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
-                cast(Protocol, connection).check_time(now)
+                cast(Protocol, connection).check_timeouts(now)
             state = state_of(self.app)
             state.metrics.connections[()].set(len(self.server_state.connections))
             state.metrics.waiting(state.service.waiting)
@@ -136,10 +136,10 @@ class Server(uvicorn.Server):
         """Refuse new requests with 503, answer those in flight, then close the sockets."""
         timeout = state_of(self.app).settings.shutdown_timeout
         end = asyncio.get_running_loop().time() + timeout
-        # A thread that never ends would hold us.
-        hanging = threading.Timer(timeout + KILL_TIMEOUT, _exit)
-        hanging.daemon = True
-        hanging.start()
+        # The process would wait for a thread that never ends.
+        watchdog = threading.Timer(timeout + KILL_TIMEOUT, _exit)
+        watchdog.daemon = True
+        watchdog.start()
         await self._end_connections()
         await state_of(self.app).stop()
         if not self.failure():
@@ -147,27 +147,27 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     async def _wait_for_requests(self, end: float) -> None:
-        """Until none is left, or `end` on the loop's clock: a body may still be coming, or an answer being read."""
+        """Wait until no request is open, or until `end` on the loop's clock: clients may still send and read."""
         clock = asyncio.get_running_loop().time
-        while (running := self.server_state.tasks) and (left := end - clock()) > 0:
-            await asyncio.wait(running, timeout=left)
+        while (running := self.server_state.tasks) and (seconds := end - clock()) > 0:
+            await asyncio.wait(running, timeout=seconds)
 
     async def _end_connections(self) -> None:
-        """Close those without a request, and each other one after its next answer: clients then ask elsewhere."""
-        # Of each answer from now on. Only `on_tick` sets these, and the main loop has ended.
+        """Close idle connections now and the others after their next answer: clients then connect elsewhere."""
+        # A header of all answers from now on. Only `on_tick` sets these headers, and the main loop has ended.
         close = (b"connection", b"close")
         self.server_state.default_headers = [*self.server_state.default_headers, close]
         await asyncio.sleep(0)  # reads the requests that have arrived
         for connection in list(self.server_state.connections):
-            cast(Protocol, connection).end()
+            cast(Protocol, connection).close_after_answer()
 
     def failure(self) -> BaseException | None:
         """Why the models did not load, or why the service cannot continue."""
         if self._fault is None and (reason := state_of(self.app).service.fault()):
             self._fault = ServiceFault(reason)
         starting = state_of(self.app).starting
-        failed = starting.exception() if starting.done() and not starting.cancelled() else None
-        return failed or self._fault
+        error = starting.exception() if starting.done() and not starting.cancelled() else None
+        return error or self._fault
 
 
 def _exit() -> None:

@@ -1,4 +1,4 @@
-"""What the processes of one service share: memory in which each process writes its slot, and all of them read."""
+"""Memory that the processes of a service share: each process writes its slot, and all read the slots."""
 
 import ctypes
 import mmap
@@ -8,7 +8,7 @@ from heedful.app.observability.counts import PART_BYTES
 
 
 class Slot(ctypes.Structure):
-    """One process's part of the table, which only that process writes while it runs, but for `pid`.
+    """A process's part of the table. While it runs, only it writes there; the parent writes `pid`.
 
     Times are of the monotonic clock, which all processes share.
     """
@@ -20,10 +20,8 @@ class Slot(ctypes.Structure):
     ready: bool
     ready_since: float  # when it could answer for the first time; 0 before
     models: int  # a hash of their names and versions
-    reloads_asked: int  # how many reloads of all processes it has asked for
-    reloads_done: (
-        int  # `ProcessTable.reloads_asked` when the reload began that it has finished last
-    )
+    reloads_requested: int  # by this process, of all processes
+    reloads_done: int  # `ProcessTable.reloads_requested` at the start of its last complete reload
     reason: bytes  # why it did not start
     _fields_ = (
         ("pid", ctypes.c_int64),
@@ -31,13 +29,13 @@ class Slot(ctypes.Structure):
         ("ready", ctypes.c_bool),
         ("ready_since", ctypes.c_double),
         ("models", ctypes.c_int64),
-        ("reloads_asked", ctypes.c_int64),
+        ("reloads_requested", ctypes.c_int64),
         ("reloads_done", ctypes.c_int64),
         ("reason", ctypes.c_char * 1000),
     )
 
     def begin(self, heartbeat: float) -> None:
-        """For a new process. The reloads that the one before has asked for stay counted."""
+        """Reset the slot for a new process. The reloads that its predecessor has requested stay counted."""
         self.pid = self.models = 0
         self.ready, self.ready_since, self.reason = False, 0.0, b""
         self.heartbeat, self.reloads_done = heartbeat, -1
@@ -57,20 +55,20 @@ class ProcessTable:
         self.counts = [memoryview(mmap.mmap(-1, PART_BYTES)) for _ in slots]
 
     @property
-    def reloads_asked(self) -> int:
-        """By all processes. Each counts its own, so that none is lost."""
-        return sum(slot.reloads_asked for slot in (*self.slots, self.parent))
+    def reloads_requested(self) -> int:
+        """Reloads that all processes have requested. Each writes its own count, so that none is lost."""
+        return sum(slot.reloads_requested for slot in (*self.slots, self.parent))
 
     def ready(self) -> list[Slot]:
-        """Those of the processes that can answer; one that is silent for half of the hang timeout cannot."""
+        """The slots of processes that can answer: not of those that were silent for half of the hang timeout."""
         oldest = time.monotonic() - self._hang_timeout / 2
         return [slot for slot in self.slots if slot.ready and slot.heartbeat > oldest]
 
     def status(self) -> str | None:
-        """None when every serving process is ready, otherwise how many are. One that is alone says so itself."""
+        """None when all serving processes are ready, else how many are; also None where there is only one process."""
         ready, size = len(self.ready()), len(self.slots)
         return None if ready == size or size == 1 else f"{ready} of {size} serving processes are up"
 
-    def reloaded(self, asked: int) -> bool:
-        """Whether every process that runs has done the first `asked` reloads."""
-        return all(slot.reloads_done >= asked for slot in self.slots if slot.pid)
+    def reloaded(self, count: int) -> bool:
+        """Whether each running process has done the first `count` reloads."""
+        return all(slot.reloads_done >= count for slot in self.slots if slot.pid)

@@ -1,4 +1,4 @@
-"""The inference routes: a request's fields -> one call of the model -> the answer's bytes."""
+"""The inference routes: a request's fields -> a call of the model -> the answer's bytes."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.routes import zero_shot
 from heedful.app.schemas import (
     explain_bodies,
-    given_trees,
     openapi_responses,
     request_bodies,
     response_bodies,
+    tree_bodies,
 )
 from heedful.app.schemas.huggingface_bodies import apply_function
 from heedful.runtime.answers import as_precision
@@ -36,20 +36,19 @@ router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERROR
 async def embed(body: request_bodies.EmbedRequest, request: InferenceRequest) -> Response:
     """One row of numbers for each input, in order; as bytes for `Accept: application/octet-stream`."""
     dtype, precision = responses.wanted_dtype(request.scope), body.precision
-    asked = request.bind("embed", body.model).embed(
-        given_trees.read_inputs(body.inputs),
+    engine_request = request.bind("embed", body.model).embed(
+        tree_bodies.read_inputs(body.inputs),
         truncate=request.truncates(body.truncate),
         mean=body.long == "mean",
         normalize=body.normalize,
         dimensions=body.dimensions,
     )
-    in_parts = dtype is None and asked.rows > responses.ROWS_AT_ONCE
-    if in_parts:
+    if dtype is None and engine_request.rows > responses.ROWS_AT_ONCE:
         result = await request.run(
-            asked, lambda rows: responses.rows(as_precision(rows, precision))
+            engine_request, lambda rows: responses.rows(as_precision(rows, precision))
         )
         return responses.written_json(result.value)
-    vectors = as_precision((await request.run(asked)).value, precision)
+    vectors = as_precision((await request.run(engine_request)).value, precision)
     return responses.ArrayBytes(vectors, dtype) if dtype else responses.json(vectors)
 
 
@@ -62,7 +61,7 @@ async def nli(body: request_bodies.NLIRequest, request: InferenceRequest) -> Res
     model = request.bind("nli", body.model)
     many = isinstance(body, request_bodies.ManyPairs)
     pairs = body.pairs if isinstance(body, request_bodies.ManyPairs) else [body]
-    inputs = given_trees.read(
+    inputs = tree_bodies.read(
         [item for pair in pairs for item in (pair.premise, pair.hypothesis)],
         [
             f"pairs[{i}].{side}" if many else side
@@ -76,7 +75,9 @@ async def nli(body: request_bodies.NLIRequest, request: InferenceRequest) -> Res
     result = await request.run(model.classify(inputs, truncate=truncate, trust=body.trust))
     scores = result.value
     judgements = [_judgement(row, result.card.labels) for row in scores]
-    for judgement, trust in zip(judgements, result.trust, strict=False):  # of none if not asked for
+    for judgement, trust in zip(
+        judgements, result.trust, strict=False
+    ):  # `trust` is empty unless requested
         judgement["trust"] = trust
     return responses.json({"results": judgements} if many else judgements[0])
 
@@ -103,10 +104,10 @@ async def classify(body: request_bodies.ClassifyRequest, request: InferenceReque
     A model that may abstain answers the label null first where no label is probable enough. With `labels`, or the
     hub's `candidate_labels`, how well each of these fits.
     """
-    if labels := zero_shot.labels_of(body):
+    if labels := zero_shot.client_labels(body):
         return await zero_shot.answer(body, labels, request)
     model = request.bind("classify", body.model)
-    inputs = given_trees.read_inputs(body.inputs)
+    inputs = tree_bodies.read_inputs(body.inputs)
     raw = body.function != "softmax"
     truncate = request.truncates(body.truncate)
     result = await request.run(model.classify(inputs, truncate=truncate, raw=raw, trust=body.trust))
@@ -116,15 +117,15 @@ async def classify(body: request_bodies.ClassifyRequest, request: InferenceReque
     if body.trust:
         pairs = zip(ranked, result.trust, strict=True)
         ranked = [{"labels": labels, "trust": trust} for labels, trust in pairs]
-    listed = isinstance(body.inputs, list) or body.parameters is not None
-    return responses.json(ranked if listed else ranked[0])
+    is_list = isinstance(body.inputs, list) or body.parameters is not None
+    return responses.json(ranked if is_list else ranked[0])
 
 
 @router.post("/tokenize", responses=openapi_responses.documented(list[list[response_bodies.Token]]))
 async def tokenize(body: request_bodies.TokenizeRequest, request: InferenceRequest) -> Response:
     """The tokens of each input, with the tree that the models read."""
     model = request.bind("embed", body.model)
-    inputs = given_trees.read_inputs(body.inputs)
+    inputs = tree_bodies.read_inputs(body.inputs)
     result = await request.run(model.tokenize(inputs, truncate=request.truncates(body.truncate)))
     return responses.json([tokens(text) for text in result.value])
 
@@ -133,14 +134,14 @@ async def tokenize(body: request_bodies.TokenizeRequest, request: InferenceReque
 async def explain(body: explain_bodies.ExplainRequest, request: InferenceRequest) -> Response:
     """What the model attends to in a text or a pair, with the given priors."""
     task: Task = "explain"
-    sides: dict[str, given_trees.Given]
+    sides: dict[str, tree_bodies.TextOrTree]
     if isinstance(body.inputs, request_bodies.Pair | explain_bodies.Related):
         task = "nli" if isinstance(body.inputs, request_bodies.Pair) else "relatedness"
         sides = {f"inputs.{side}": item for side, item in body.inputs}
     else:
         sides = {"inputs": body.inputs}
     model = request.bind(task, body.model)
-    inputs = given_trees.read(list(sides.values()), list(sides), texts_per_row=len(sides))
+    inputs = tree_bodies.read(list(sides.values()), list(sides), texts_per_row=len(sides))
     priors = body.priors.model_dump(exclude_none=True)
     options = ExplainOptions(
         alpha=priors.pop("alpha", None),

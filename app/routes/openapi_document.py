@@ -27,8 +27,8 @@ HEADERS = {
     "WWW-Authenticate": ("string", "Bearer: send the API key in Authorization."),
 }
 NOTES = ("X-Truncated", "X-Windows", "X-Warning", "X-Ignored-Fields")
-"""Of an inference route's answer."""
-OF_STATUS = {"401": ("WWW-Authenticate",), "429": ("Retry-After",)}
+"""Headers of an inference route's answer."""
+HEADERS_BY_STATUS = {"401": ("WWW-Authenticate",), "429": ("Retry-After",)}
 
 _RANK: Mapping[str, Any] = {
     "query": "Kids wash their hands.",
@@ -73,49 +73,49 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "/v2/models/{model}/infer": _TENSORS,
     "/v2/models/{model}/versions/{version}/infer": _TENSORS,
 }
-"""A body of each path, which the shipped bundles answer. Without it Swagger UI fills in every
-field, "string" for a model, which no service answers."""
+"""A body for each path, which the shipped bundles answer. Without an example Swagger UI fills in each field, and
+"string" for a model, which no service has."""
 
 
 def openapi(app: FastAPI, routes: Collection[InferenceRoute]) -> dict[str, Any]:
-    """The document. `routes` are those that ask a model."""
-    inference = {route.path for route in routes}
-    streams = {route.path for route in routes if route.takes_ndjson}
+    """The OpenAPI document. `routes` are the inference routes."""
+    inference_paths = {route.path for route in routes}
+    ndjson_paths = {route.path for route in routes if route.takes_ndjson}
     document = FastAPI.openapi(app)
     document["servers"] = [{"url": "."}]  # where the document is, behind a proxy's path too
     components = document["components"]
     scheme = {"type": "http", "scheme": "bearer", "description": "Where the service has keys."}
     components["securitySchemes"] = {"key": scheme}
     components["headers"] = {
-        name: {"description": about, "schema": {"type": kind}}
-        for name, (kind, about) in HEADERS.items()
+        name: {"description": description, "schema": {"type": kind}}
+        for name, (kind, description) in HEADERS.items()
     }
     for path, operations in document["paths"].items():
         for operation in operations.values():
             if path not in PUBLIC:
                 operation["security"] = [{"key": []}, {}]
             for status, response in operation["responses"].items():
-                names = ["X-Request-Id", "Server-Timing", *OF_STATUS.get(status, ())]
-                names += NOTES if path in inference and status == "200" else ()
+                names = ["X-Request-Id", "Server-Timing", *HEADERS_BY_STATUS.get(status, ())]
+                names += NOTES if path in inference_paths and status == "200" else ()
                 response["headers"] = response.get("headers", {}) | {
                     name: {"$ref": f"#/components/headers/{name}"} for name in names
                 }
         if path in EXAMPLES:
             content = operations["post"]["requestBody"]["content"]
             content["application/json"]["example"] = EXAMPLES[path]
-        if path in streams:
+        if path in ndjson_paths:
             _add_ndjson(operations["post"], EXAMPLES[path])
     return document
 
 
 def _add_ndjson(operation: dict[str, Any], line: Mapping[str, Any]) -> None:
-    """Say that the operation takes a request a line too, such as `line`, and answers a line for each."""
-    for part, about in (
+    """Add to the operation that it takes NDJSON too, lines such as `line`, and answers each line with a line."""
+    for part, description in (
         (operation["requestBody"], "A request a line, each with an `id` if you like."),
         (
             operation["responses"]["200"],
             'Of each line {"line", "id", "headers", "answer"}, or {"line", "id", "error"}.',
         ),
     ):
-        part["content"][NDJSON] = {"schema": {"type": "string", "description": about}}
+        part["content"][NDJSON] = {"schema": {"type": "string", "description": description}}
     operation["requestBody"]["content"][NDJSON]["example"] = json.dumps({**line, "id": 1}) + "\n"

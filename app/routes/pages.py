@@ -1,4 +1,4 @@
-"""The pages at / and /docs: the files of app/static, read once. Nothing in them comes from other hosts."""
+"""The pages at / and /docs: the files of app/static, read once. They load nothing from other hosts."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ from heedful.app.schemas import openapi_responses
 
 STATIC = Path(__file__).parents[1] / "static"
 HEADERS = {
-    # Scripts may set styles on elements, which CSP does not count as inline; all else is our own file.
+    # Scripts may set styles on elements, which CSP does not count as inline. The rest comes from our files.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -67,8 +67,8 @@ async def docs(request: Request) -> Response:
         swagger_css_url=f"{root}static/vendor/swagger-ui.css",
         swagger_favicon_url="data:,",
     ).body
-    [starts] = re.findall(rb"<script>(.*?)</script>", page, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(starts).digest()).decode()
+    [script] = re.findall(rb"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
     policy = HEADERS["Content-Security-Policy"].replace("img-src", "img-src data:")
     policy = policy.replace("script-src", f"script-src 'sha256-{digest}'")
     return Response(

@@ -1,4 +1,4 @@
-"""/classify with labels of the client's: how well each fits a text, and whether none does."""
+"""/classify with the client's labels: how well each fits a text, and whether none does."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest
-from heedful.app.schemas import given_trees
+from heedful.app.schemas import tree_bodies
 from heedful.app.schemas.huggingface_bodies import ZeroShotParameters
 from heedful.app.schemas.request_bodies import ClassifyRequest
 from heedful.runtime.engine.work import Steps
@@ -18,30 +18,32 @@ from heedful.text.arrays import Doubles
 HUB = "parameters."
 
 
-def labels_of(body: ClassifyRequest) -> Labels | None:
-    """The labels that a request brings, in either spelling.
+def client_labels(body: ClassifyRequest) -> Labels | None:
+    """The labels in a request's fields or in the hub's; None without any.
 
-    Raises BadInput for both, for their options without them, and for another function than softmax.
+    Raises BadInput for labels in both, for options without labels, and for another function than softmax.
     """
     hub = body.parameters or ZeroShotParameters()
-    spelled: dict[str, ClassifyRequest | ZeroShotParameters] = {"": body, HUB: hub}
+    fields_by_prefix: dict[str, ClassifyRequest | ZeroShotParameters] = {"": body, HUB: hub}
     names = {"": body.labels, HUB: hub.candidate_labels}
-    given = [prefix for prefix in names if names[prefix] is not None]
-    if len(given) > 1:
+    prefixes = [prefix for prefix in names if names[prefix] is not None]
+    if len(prefixes) > 1:
         raise _unsupported(
             "labels", "are in parameters.candidate_labels too; leave one of them out"
         )
-    for prefix, fields in spelled.items():
+    for prefix, fields in fields_by_prefix.items():
         for option in ("hypothesis_template", "multi_label"):
-            if prefix not in given and getattr(fields, option) is not None:
+            if prefix not in prefixes and getattr(fields, option) is not None:
                 key = "candidate_labels" if prefix else "labels"
                 raise _unsupported(prefix + option, f"belongs to {prefix}{key}; send them too")
-    if not given:
+    if not prefixes:
         return None
     if body.function != "softmax":
-        raise _unsupported(f"{HUB}function_to_apply", "is of a model's labels; send multi_label")
-    (prefix,) = given
-    fields = spelled[prefix]
+        raise _unsupported(
+            f"{HUB}function_to_apply", "applies to a model's labels; send multi_label"
+        )
+    (prefix,) = prefixes
+    fields = fields_by_prefix[prefix]
     return Labels(
         names[prefix] or [],
         fields.hypothesis_template,
@@ -52,9 +54,9 @@ def labels_of(body: ClassifyRequest) -> Labels | None:
 
 
 async def answer(body: ClassifyRequest, labels: Labels, request: InferenceRequest) -> Response:
-    """Each input's labels, best first, and the probability that none fits; the hub's clients read labels alone."""
-    models = request.bind_zero_shot(body.model)
-    inputs = given_trees.read_inputs(body.inputs)
+    """Each input's labels, best first, and the probability that none fits; for the hub's clients only the labels."""
+    scorer = request.bind_zero_shot(body.model)
+    inputs = tree_bodies.read_inputs(body.inputs)
     truncate = request.truncates(body.truncate)
     top_k = body.top_k or (body.parameters.top_k if body.parameters else None)
 
@@ -75,7 +77,7 @@ async def answer(body: ClassifyRequest, labels: Labels, request: InferenceReques
         return written if isinstance(body.inputs, list) else written[1:-1]
 
     result = await request.run(
-        models.classify(inputs, labels, truncate=truncate, trust=body.trust), write
+        scorer.classify(inputs, labels, truncate=truncate, trust=body.trust), write
     )
     return responses.written_json(result.value)
 

@@ -1,4 +1,4 @@
-"""What every request body is made of: strict objects, texts, short lists of errors, fields that are not honoured."""
+"""The parts of request bodies: strict objects, texts, short lists of errors, fields that are refused or ignored."""
 
 import itertools
 from collections.abc import Callable, Iterable
@@ -18,72 +18,72 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError
 
 MAX_FIELDS = 256
-"""More than any object of a request has: what is wrong with each is not worth finding."""
+"""Above this many fields an object is refused without a check of each. No schema has as many."""
 IGNORE_UNKNOWN = ConfigDict(extra="allow")
-"""For a request's schema: unknown fields are named in the header X-Ignored-Fields, and change nothing."""
+"""For a request's schema: the header X-Ignored-Fields names unknown fields, which change nothing."""
 MAX_NAMES, MAX_LENGTH = 20, 64
-"""Limits of the header, whose names are the client's."""
+"""Limits of the header: names in it, and characters of a name."""
 MAX_ITEMS = 20
-"""How many of a list's objects are looked into: a request may hold thousands."""
+"""Objects of a list in which ignored fields are sought: a request may hold thousands."""
 
 
 class _FirstError(FailFast):
-    """Hashable, as what annotates a part of a union must be."""
+    """Hashable, as annotations of a union's parts must be."""
 
     __hash__ = object.__hash__
 
 
 FIRST_ERROR = _FirstError()
-"""For every list in a request: one wrong item is enough, and what describes millions takes gigabytes."""
+"""For each list in a request: a single error is enough, and the errors of millions of items take gigabytes."""
 
 Text = Annotated[str, Field(json_schema_extra={"minLength": 1})]
-"""A text to be read. `runtime.inputs` refuses empty ones, as it does blank ones: this only says so in the document."""
+"""An input. `runtime.inputs` refuses empty and blank texts: the schema only says so in the OpenAPI document."""
 NOT_EMPTY = Field(json_schema_extra={"minItems": 1})
-"""For a list of inputs, as `Text`."""
+"""For a list of inputs. As with `Text`, only the OpenAPI document has it."""
 
 
 class StrictModel(BaseModel):
-    """Strict: no type is coerced, and unknown fields are refused."""
+    """An object whose fields are not coerced, and which has no unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
     def _limit_fields(cls, value: object) -> object:
-        # pydantic's message has the name of a class of ours.
+        # pydantic's message would name this class.
         if not isinstance(value, (dict, cls)):
-            needed = ", ".join(
+            required = ", ".join(
                 name for name, field in cls.model_fields.items() if field.is_required()
             )
-            message = f"must be an object with {needed}" if needed else "must be an object"
+            message = f"must be an object with {required}" if required else "must be an object"
             raise PydanticCustomError("object_type", message)
-        # Before pydantic describes what is wrong with each of millions.
+        # pydantic would describe an error for each of millions of fields.
         if isinstance(value, dict) and len(value) > MAX_FIELDS:
             raise PydanticCustomError("fields", f"holds {len(value)} fields")
         return value
 
 
 class OpenModel(StrictModel):
-    """Takes unknown fields too, as IGNORE_UNKNOWN says."""
+    """Ignores unknown fields, as IGNORE_UNKNOWN says."""
 
     model_config = IGNORE_UNKNOWN
 
 
 class AnyOf:
-    """Annotates a union of which a body may fit two parts: the document may not say oneOf."""
+    """Annotates a union of which a body may fit two parts: anyOf in the OpenAPI document, not oneOf."""
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        written = handler(schema)
-        written["anyOf"] = written.pop("oneOf")
-        return written
+        document = handler(schema)
+        document["anyOf"] = document.pop("oneOf")
+        return document
 
 
 def by_shape(message: str, *keys: str, many: bool = False) -> Discriminator:
-    """Tells the parts of a union apart: a string is tagged "<text>", an object "<key>" by the first of `keys` it has.
+    """Chooses a union's part: "<text>" for a string, "<key>" for an object, by the first of `keys` that it has.
 
-    With `many` a list is "<many>". `message` says what anything else must be.
+    With `many`, "<many>" for a list. `message` is the error for other values.
     """
 
     def tag(value: object) -> str | None:
@@ -94,21 +94,21 @@ def by_shape(message: str, *keys: str, many: bool = False) -> Discriminator:
         fields: Iterable[str] = value if isinstance(value, dict) else getattr(value, "__dict__", ())
         return next((f"<{key}>" for key in keys if key in fields), None)
 
-    return told_apart(tag, message)
+    return by_tag(tag, message)
 
 
-def told_apart(tag: Callable[[object], str | None], message: str) -> Discriminator:
-    """Tells the parts of a union apart by a tag, which looks like "<this>"; `message` is for values without any."""
+def by_tag(tag: Callable[[object], str | None], message: str) -> Discriminator:
+    """Chooses a union's part by its tag, which looks like "<this>". `message` is the error for values without a tag."""
     return Discriminator(tag, custom_error_type="texts_type", custom_error_message=message)
 
 
 def unsupported(message: str) -> PydanticCustomError:
-    """A known field that asks for something no model here supports."""
+    """The error for a known field whose value no model here supports."""
     return PydanticCustomError("unsupported", "{reason}", {"reason": message})
 
 
 def refused(reason: str) -> BeforeValidator:
-    """For a field of type None: every other value is refused."""
+    """For a field of type None: refuses each other value."""
 
     def check(value: object) -> None:
         if value is not None:
@@ -138,15 +138,14 @@ def ignored(body: object, path: str = "") -> list[str]:
 
 
 def _is_open(item: object) -> bool:
-    """Whether it is an object that may have fields which its schema does not know, and its answer does not hold."""
+    """Whether the item is an object that may have unknown fields, and no answer repeats them."""
     is_open = isinstance(item, BaseModel) and item.model_extra is not None
-    return is_open and not getattr(item, "given_back", False)
+    return is_open and not getattr(item, "is_repeated", False)
 
 
 def header_of(names: list[str]) -> str:
     """The names as a header's value, in ASCII: other characters are percent-encoded."""
-    shown = [
+    return ", ".join(
         quote(name[:MAX_LENGTH].encode("utf-8", "replace"), safe=".-_~ []")
         for name in names[:MAX_NAMES]
-    ]
-    return ", ".join(shown)
+    )

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, Tag
 
 from heedful.app.schemas.base import StrictModel, Text, by_shape
-from heedful.app.schemas.given_trees import ConlluTree, DisplacyTree, Item, Trees
 from heedful.app.schemas.request_bodies import ConfidenceOption, Pair, TruncateOption
 from heedful.app.schemas.response_bodies import Token, Trust
+from heedful.app.schemas.tree_bodies import ConlluTree, DisplacyTree, Item, Trees
 from heedful.runtime.explain.run import MAX_ALPHA
 
 

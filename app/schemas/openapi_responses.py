@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of a route's answers."""
+"""A route's answers in the OpenAPI document."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ _ERRORS: Documented = {
     }.items()
 }
 ERRORS = {status: error for status, error in _ERRORS.items() if status not in (403, 409)}
-"""Those of an inference route."""
+"""The errors of an inference route."""
 
 
 def path_parameters(*names: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Bodies of requests. They are strict: no type is coerced.
 
-Every field that TEI defines for a route is known here. A field is refused by name if it would change
-the answer and no model here supports it. TEI routes ignore unknown fields (see `unknown_fields`), ours refuse them.
+Each field that TEI defines for a route is known here. A field is refused by name if it would change the answer and no
+model here supports it. TEI's routes ignore unknown fields (`IGNORE_UNKNOWN`), the others refuse them.
 """
 
 from typing import Annotated, Literal
@@ -23,10 +23,9 @@ from heedful.app.schemas.base import (
     StrictModel,
     Text,
     by_shape,
-    told_apart,
+    by_tag,
     unsupported,
 )
-from heedful.app.schemas.given_trees import ConlluTree, DisplacyTree, Item
 from heedful.app.schemas.huggingface_bodies import (
     PARAMETERS,
     HubFields,
@@ -36,6 +35,7 @@ from heedful.app.schemas.huggingface_bodies import (
     TopK,
     ZeroShotParameters,
 )
+from heedful.app.schemas.tree_bodies import ConlluTree, DisplacyTree, Item
 from heedful.runtime.answers import FewerBits, Precision
 
 
@@ -119,7 +119,7 @@ class Truncation(StrictModel):
     truncate: Truncate = None
     truncation_direction: Annotated[
         Literal["Left", "Right", "left", "right"],
-        # Generators of clients name an enum's values without regard to case.
+        # Client generators make names from an enum's values, in which case does not count.
         WithJsonSchema({"type": "string", "enum": ["Left", "Right"]}),
     ] = Field("Right", description="Texts are cut at their end: Left is refused with truncate.")
 
@@ -181,7 +181,7 @@ def _pair_or_pairs(value: object) -> str | None:
 
 NLIRequest = Annotated[
     Annotated[OnePair, Tag("<one>")] | Annotated[ManyPairs, Tag("<many>")],
-    told_apart(_pair_or_pairs, "must be an object with premise and hypothesis, or with pairs"),
+    by_tag(_pair_or_pairs, "must be an object with premise and hypothesis, or with pairs"),
 ]
 
 

@@ -1,20 +1,20 @@
-"""A bundle: one trained model in a folder. This file defines the format.
+"""A bundle: a trained model in a folder. This file defines the format.
 
 bundles/ms-san-sst2/
-    card.json       describes the model (runtime.bundles.card), with the hash of every other file and a
-                    version that is the hash of all of it
+    card.json       describes the model (runtime.bundles.card), with the hashes of the other files and a
+                    version that is the hash of the card
     encoder.onnx    ids (B, S), lengths (B), [heads (B, L)], [alpha ()], [pieces (B, L)],
                     [features (K, F)] -> embedding (B, D)
-    explain.onnx    the same inputs and a boolean () per prior -> what the encoder computes on its
-                    way; reads its weights from encoder.onnx (runtime.explain.graph); optional
+    explain.onnx    the same inputs and a boolean () per prior -> the encoder's intermediate values; reads
+                    its weights from encoder.onnx (runtime.explain.graph); optional
     encoder.int8.onnx, explain.int8.onnx
-                    the same with int8 matrix products, for the CPU; they also read their weights from
+                    these two graphs with int8 matrix products, for the CPU; both read their weights from
                     encoder.onnx; optional
     head.onnx       the sentences' embeddings -> logits (B, C); absent if the kind has no head
     vocab.txt       one word per line (text.vocab): an id is a word, S = L
     tokenizer.json  or this: Hugging Face's format, whose truncation is the limit (text.pieces)
     golden.npz      sentences with the vectors and answers of these files (runtime.bundles.golden); optional
-    typical.npz     where training sentences lie (runtime.bundles.typical); optional
+    typical.npz     the region of the training sentences (runtime.bundles.typical); optional
 """
 
 import hashlib
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A checked folder: its card, hashes, vocabulary and graphs.
+    """A checked bundle: its card, vocabulary and files.
 
     `files` holds the checked contents, since the folder may be replaced at any time.
     """
@@ -67,15 +67,15 @@ class Bundle:
 
     @property
     def model_files(self) -> dict[str, bytes]:
-        """The files without golden vectors, which are true of exactly these files."""
+        """The files that the golden vectors depend on: all others."""
         return {name: content for name, content in self.files.items() if name != GOLDEN}
 
 
 def read(folder: Path, *, graphs: bool = True) -> Bundle:
     """Read and check a bundle.
 
-    Runs the graphs, but not the golden sentences. Without `graphs` these are not opened: LoadedModel checks
-    those that it serves. Raises BundleError, which names the bundle, the file and the reason.
+    Runs the graphs, but not the golden sentences. Without `graphs` it opens no graph: LoadedModel checks those that it
+    serves. Raises BundleError, which names the bundle, the file and the reason.
     """
     card, files = read_files(folder)
     file = TOKENIZER if card.pieces else VOCAB
@@ -97,15 +97,15 @@ def read(folder: Path, *, graphs: bool = True) -> Bundle:
         card,
         files,
         vocab,
-        _measured(card, files, GOLDEN, lambda content: Golden.read(content, card.files)),
-        _measured(card, files, TYPICAL, lambda content: Typical.read(content, card.dimension)),
+        _optional(card, files, GOLDEN, lambda content: Golden.read(content, card.files)),
+        _optional(card, files, TYPICAL, lambda content: Typical.read(content, card.dimension)),
     )
 
 
-def _measured(
+def _optional(
     card: Card, files: Mapping[str, bytes], name: str, reader: Callable[[bytes], T]
 ) -> T | None:
-    """What is in an optional file. Raises BundleError."""
+    """An optional file, read; None if the bundle does not have it. Raises BundleError."""
     if name not in files:
         return None
     try:
@@ -117,9 +117,9 @@ def _measured(
 def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:
     """The card and its files, whose hashes are checked. Runs no graph. Raises BundleError.
 
-    `folder` may be a link: one of the two names, its own or that of the folder it leads to, is the model's.
+    `folder` may be a link: its name, or that of its target, must be the model's.
     """
-    # All files are of one bundle, also where a link is replaced meanwhile.
+    # All files come from the same bundle, even if the link is replaced meanwhile.
     target = folder.resolve()
     card = read_card(target, named=False)
     check_name(card, folder.absolute().name, target.name)
@@ -133,7 +133,7 @@ def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:
 
 
 def read_card(folder: Path, *, named: bool = True) -> Card:
-    """The card alone; its files are not read. Unless `named`, the folder may have another name.
+    """Only the card. Unless `named`, the folder may have another name than the model.
 
     Raises BundleError.
     """
@@ -150,29 +150,28 @@ def read_card(folder: Path, *, named: bool = True) -> Card:
             f"format {fields['format']} is later than {FORMAT}, the latest known: upgrade heedful"
         )
         raise BundleError(folder.name, CARD, reason)
-    card = validated(Card, folder.name, fields)
+    card = validate_card(Card, folder.name, fields)
     if named:
         check_name(card, folder.name)
     return card
 
 
 def check_name(card: Card, *names: str) -> None:
-    """Raise BundleError unless one of its folder's names is the model's."""
+    """Raise BundleError unless one of the folder's `names` is the model's."""
     if card.name not in names:
         reason = f"names the model {card.name!r}: the folder must have that name"
         raise BundleError(names[0], CARD, reason)
 
 
-def validated(model: type[C], name: str, fields: object) -> C:
-    """The card of the bundle `name`. Raises BundleError, which says what is wrong first."""
+def validate_card(model: type[C], name: str, fields: object) -> C:
+    """The card of the bundle `name`. Raises BundleError with the first error."""
     try:
         return model.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise BundleError(
-            name, CARD, f"{where}: {first['msg']}" if where else first["msg"]
-        ) from error
+        field = ".".join(map(str, first["loc"]))
+        message = f"{field}: {first['msg']}" if field else first["msg"]
+        raise BundleError(name, CARD, message) from error
 
 
 def _bytes(folder: Path, file: str) -> bytes:
@@ -185,5 +184,5 @@ def _bytes(folder: Path, file: str) -> bytes:
 
 
 def sha256(content: bytes) -> str:
-    """As a card names its files' hashes."""
+    """The hash of a file in a card, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()

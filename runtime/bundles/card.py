@@ -1,4 +1,4 @@
-"""A bundle's card: what the model is, what it was made from, and how it scores."""
+"""A bundle's card: the model, its training data and its scores."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ ENCODER_INT8, EXPLAIN_INT8 = "encoder.int8.onnx", "explain.int8.onnx"
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 GOLDEN, TYPICAL = "golden.npz", "typical.npz"
 MEASURED = (GOLDEN, TYPICAL)
-"""Optional files that are measured on the others."""
+"""Optional files with measurements of the other files."""
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
@@ -70,11 +70,11 @@ class Int8Card(_Frozen):
 
 
 class TrainedCard(_Frozen):
-    """What the bundle serves on a CPU, in int8 where it can, compared with the model as trained, on dev."""
+    """The served graphs, on a CPU and in int8 if the bundle has it, compared with the trained model, on dev."""
 
     sentences: int = Field(ge=1)
     cosine: float  # lowest between a sentence's two vectors
-    cosine_float32: float  # the same of encoder.onnx
+    cosine_float32: float  # likewise, of encoder.onnx
     # Largest change of a probability, or of a relatedness from 1 to 5; None without a head.
     answers: float | None
 
@@ -83,18 +83,18 @@ class TypicalCard(_Frozen):
     """The index of typical inputs."""
 
     dataset: str
-    sentences: int = Field(ge=1)  # training sentences whose distances were kept
+    sentences: int = Field(ge=1)  # training sentences whose distances are stored
     centroids: int = Field(ge=1)
     threshold: float = Field(gt=0, lt=1)  # an input below this share counts as untypical
 
 
 class DistilledCard(_Frozen):
-    """What `heedful distill` kept of its teacher, on texts held out."""
+    """The student of `heedful distill` compared with its teacher, on held-out texts."""
 
     teacher: str
     texts: int = Field(ge=1)
     cosine: float  # to the teacher's vector, the mean
-    neighbours: float  # share of the teacher's ten nearest texts that are among ours
+    neighbours: float  # share of the teacher's ten nearest texts that are among the student's
     texts_per_second: float  # one thread
     teacher_texts_per_second: float | None  # in torch and bfloat16; None of a file of vectors
     bytes: int  # of the bundle's files
@@ -153,13 +153,13 @@ class TrainingCard(_Frozen):
     command: str
     commit: str
     teacher: str = ""  # the runs whose answers were learned in addition to the labels
-    start: str = ""  # the run or bundle whose weights it began with
-    # Every field of the configuration as it was read: its file may have changed since. {} in older cards.
+    start: str = ""  # the run or bundle whose weights training started from
+    # All fields of the configuration: its file may have changed since. {} in older cards.
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
 class CardContent(_Frozen):
-    """Everything known about a model. `labels` is the class order of the logits."""
+    """The card without its version. `labels` is in the order of the logits."""
 
     format: int = Field(ge=FORMAT, le=FORMAT)
     name: Name
@@ -167,14 +167,14 @@ class CardContent(_Frozen):
     kind: Kind
     encoder: EncoderCard
     dimension: int = Field(ge=1)
-    # Values that the encoder gives after the sentence vector, for the head alone.
+    # Values after the sentence vector in the encoder's output, only for the head.
     head_features: int = Field(default=0, ge=0)
     labels: tuple[str, ...]
     max_tokens: int = Field(ge=1)
     tree: bool  # whether the graph reads heads; a model without trees never pays for a parse
     cost: Literal["linear", "quadratic"]  # the encoder's cost in the number of tokens
     alpha: float | None  # default of the graph's input alpha; None if there is no such input
-    # Whether word pieces are those of the whole text (text.whole_text), not of each word.
+    # Whether the whole text is split into word pieces (text.whole_text), not each word.
     whole_text: bool = False
     # Rows for composing unlisted words; 0: one vector for all.
     composed: int = Field(default=0, ge=0)
@@ -225,16 +225,16 @@ class CardContent(_Frozen):
 
     @property
     def needs_parser(self) -> bool:
-        """Whether a pipeline has to be loaded: for its trees, or for words that are not `text.english`'s."""
+        """Whether the model needs a pipeline: for trees, or for words split by other rules than `text.english`'s."""
         return self.tree or self.parser.name != ENGLISH
 
     @property
     def width(self) -> int:
-        """Values that encoder.onnx gives and head.onnx reads."""
+        """Length of the vectors from encoder.onnx to head.onnx."""
         return self.dimension + self.head_features
 
     def fields(self) -> dict[str, Any]:
-        """Those that `export.bundle_writer.write` takes; it makes the others itself."""
+        """The fields that `export.bundle_writer.write` takes: all but those that it computes."""
         return self.model_dump(exclude={"format", "name", "version", "files"})
 
     def identity(self) -> str:
@@ -248,7 +248,7 @@ class CardContent(_Frozen):
 
 
 class Card(CardContent):
-    """The content and its version, which is a hash of it."""
+    """A card with its version, which is a hash of the content."""
 
     version: str = Field(pattern=r"^[0-9a-f]{12}$")
 
@@ -260,9 +260,9 @@ class Card(CardContent):
 
 
 def file_names(kind: Kind, *, pieces: bool = False) -> tuple[str, ...]:
-    """The required files of a bundle of this kind, besides its card.
+    """The required files of a bundle of this kind, without its card.
 
-    explain.onnx, the int8 graphs and what is measured on the others are optional.
+    explain.onnx, the int8 graphs and MEASURED are optional.
     """
     lexicon = TOKENIZER if pieces else VOCAB
     return (ENCODER, lexicon) if kind == "embedding" else (ENCODER, HEAD, lexicon)

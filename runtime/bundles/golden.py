@@ -1,7 +1,7 @@
-"""golden.npz: sentences, and the vectors and answers that a bundle gives for them.
+"""golden.npz: sentences, and a bundle's vectors and answers for them.
 
-Each kind of graph has its own: vectors are of length 1, answers as the service gives them. The file names
-the hashes of the files it was made from, so that a bundle of other files does not pass for this one.
+They are stored for each precision: vectors have length 1, answers are as the service gives them. The file holds the
+hashes of the files that it was computed from, so that a bundle with other files does not pass for this one.
 """
 
 import io
@@ -31,7 +31,7 @@ ANSWER_TOLERANCE = 1e-2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outputs:
-    """What one kind of graph gives for N sentences."""
+    """The outputs of graphs of one precision for N sentences."""
 
     vectors: Floats  # (N, D), of length 1
     answers: Floats  # (N, C): of sentence i, or of i and i + 1 for a model of pairs; (N, 0) without a head
@@ -44,24 +44,24 @@ class Golden:
     heads: Sequence[Ints]
     outputs: Mapping[Precision, Outputs]
     files: Mapping[str, str]
-    """SHA-256 of every file that it was made from."""
+    """SHA-256 of each file that the outputs depend on."""
 
     @classmethod
     def read(cls, content: bytes, hashes: Mapping[str, str]) -> Self:
-        """Raises ValueError for another format, if it was made from other files, or lacks one of their precisions."""
+        """Raises ValueError for another format, other files, or if a precision of the bundle is missing."""
         try:
             with np.load(io.BytesIO(content)) as arrays:
-                about = json.loads(str(arrays["about"]))
+                metadata = json.loads(str(arrays["about"]))
                 outputs: dict[Precision, Outputs] = {
                     name: Outputs(arrays[f"{name}_vectors"], arrays[f"{name}_answers"])
-                    for name in about["precisions"]
+                    for name in metadata["precisions"]
                 }
             golden = cls(
-                about["texts"],
-                about["tokens"],
-                [np.array(heads, np.int64) for heads in about["heads"]],
+                metadata["texts"],
+                metadata["tokens"],
+                [np.array(heads, np.int64) for heads in metadata["heads"]],
                 outputs,
-                about["files"],
+                metadata["files"],
             )
         except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"not golden vectors: {error}") from error
@@ -70,18 +70,18 @@ class Golden:
                 raise ValueError(f"was made from another {name}: {REMEDY}")
         for precision, encoder in ENCODERS.items():
             if encoder in hashes and precision not in golden.outputs:
-                raise ValueError(f"has nothing for {precision}, {encoder} does: {REMEDY}")
+                raise ValueError(f"has no vectors for {precision}, which {encoder} gives: {REMEDY}")
         return golden
 
     def to_bytes(self) -> bytes:
-        about = {
+        metadata = {
             "texts": list(self.texts),
             "tokens": [list(tokens) for tokens in self.tokens],
             "heads": [heads.tolist() for heads in self.heads],
             "precisions": list(self.outputs),
             "files": dict(self.files),
         }
-        arrays: dict[str, Any] = {"about": np.array(json.dumps(about))}
+        arrays: dict[str, Any] = {"about": np.array(json.dumps(metadata))}
         for name, outputs in self.outputs.items():
             arrays[f"{name}_vectors"] = outputs.vectors
             arrays[f"{name}_answers"] = outputs.answers
@@ -90,39 +90,39 @@ class Golden:
         return file.getvalue()
 
     def moved_trees(self, parses: Sequence[Parse], card: Card) -> list[str]:
-        """What has changed in the tokens, and in the trees if the model reads them, in words."""
+        """Changes of the tokens, and of the trees if the model reads them, in words."""
         moved = []
         for text, tokens, heads, parse in zip(
             self.texts, self.tokens, self.heads, parses, strict=True
         ):
             if list(parse.tokens) != list(tokens):
-                moved.append(f"the tokens of {text!r} are others")
+                moved.append(f"the tokens of {text!r} have changed")
             elif card.tree and not np.array_equal(parse.heads, heads):
-                moved.append(f"the tree of {text!r} is another")
+                moved.append(f"the tree of {text!r} has changed")
         return moved
 
-    def moved_outputs(self, found: Outputs, precision: Precision) -> list[str]:
-        """Vectors and answers beyond their tolerance, in words with the figure, the farthest first."""
+    def moved_outputs(self, outputs: Outputs, precision: Precision) -> list[str]:
+        """Vectors and answers that have changed beyond their tolerance, in words, the largest change first."""
         expected = self.outputs[precision]
         moved = []
         for kind, limit in (("vector", TOLERANCE), ("answer", ANSWER_TOLERANCE)):
-            by_sentence = _differences(found, expected, kind)
-            for i in np.argsort(-by_sentence, kind="stable").tolist():
-                if not by_sentence[i] <= limit:  # written so that NaN counts as moved
-                    figure = f"by {by_sentence[i]:.2g} (at most {limit:g})"
+            differences = _differences(outputs, expected, kind)
+            for i in np.argsort(-differences, kind="stable").tolist():
+                if not differences[i] <= limit:  # also for NaN
+                    figure = f"by {differences[i]:.2g} (at most {limit:g})"
                     moved.append(f"the {kind} of {self.texts[i]!r} moved {figure}")
         return moved
 
-    def deviation(self, found: Outputs, precision: Precision) -> float:
+    def deviation(self, outputs: Outputs, precision: Precision) -> float:
         """Largest change of a value of a vector."""
-        return float(_differences(found, self.outputs[precision], "vector").max())
+        return float(_differences(outputs, self.outputs[precision], "vector").max())
 
 
 REMEDY = "copy the bundle again, or export it again"
 
 
 def outputs(card: Card, vectors: Floats, logits: Floats | None) -> Outputs:
-    """From what the encoder gives (N, W) and the head's logits (N, C)."""
+    """From the encoder's vectors (N, W) and the head's logits (N, C)."""
     if logits is None:
         answers = np.zeros((len(vectors), 0))
     elif card.kind == "relatedness":
@@ -133,13 +133,13 @@ def outputs(card: Card, vectors: Floats, logits: Floats | None) -> Outputs:
 
 
 def sides(card: Card, vectors: Floats) -> list[Floats]:
-    """Inputs of the head: each vector, or each and the next one."""
+    """Inputs of the head: each vector, or each vector and the next."""
     return [np.roll(vectors, -side, axis=0) for side in range(len(head_inputs(card)))]
 
 
-def _differences(found: Outputs, expected: Outputs, kind: str) -> Doubles:
-    """(N,) the largest difference of each sentence's values; NaN where one is NaN."""
-    a, b = (getattr(one, f"{kind}s").astype(np.float64) for one in (found, expected))
+def _differences(outputs: Outputs, expected: Outputs, kind: str) -> Doubles:
+    """(N,) the largest difference of each sentence's values; NaN where a value is NaN."""
+    a, b = (getattr(side, f"{kind}s").astype(np.float64) for side in (outputs, expected))
     if not a.shape[1]:
         return np.zeros(len(a))
     differences: Doubles = np.abs(a - b).max(axis=1)

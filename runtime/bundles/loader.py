@@ -1,4 +1,4 @@
-"""Bundles on disk -> warm, checked models, at the start and at every reload."""
+"""Bundles on disk -> warm, checked models, at the start and at reloads."""
 
 import logging
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import CARD
-from heedful.runtime.bundles.shipped import REMEDY, parser_of
+from heedful.runtime.bundles.shipped import REMEDY, parser_folder
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.device import Resolved
 from heedful.runtime.errors import BundleError, InferenceFailed, ProviderError, StartupError
@@ -23,13 +23,13 @@ from heedful.text.parse import Parser
 log = logging.getLogger(__name__)
 
 SWAP_SECONDS = 0.2
-"""Wait before looking again for a missing bundle: it may be between the two renames of a swap."""
+"""Wait before a second search for a missing bundle: it may be between the two renames of a swap."""
 NONE_LEFT = "the models folder no longer holds a bundle: the loaded models stay"
 
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """The outcome of a reload. `refused` gives a reason per bundle whose old model stays."""
+    """The outcome of a reload. `refused` has a reason for each bundle whose old model stays."""
 
     loaded: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
@@ -39,14 +39,14 @@ class Reloaded:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a service needs of a folder of bundles: models, warm and checked, and their parser."""
+    """The models of a folder of bundles, warm and checked, and their parser."""
 
     registry: ModelRegistry
     parser: Parser
 
 
 class BundleLoader:
-    """Loads the bundles of one folder, which blocks: files are read, graphs optimised."""
+    """Loads the bundles of a folder. This blocks: it reads files and optimises graphs."""
 
     def __init__(self, folder: Path, device: Resolved, threads: int) -> None:
         self._folder = folder
@@ -54,14 +54,15 @@ class BundleLoader:
         self._threads = threads
 
     def load(self, pipeline: str | Path | None) -> Loaded:
-        """All bundles, and the parser of that name or folder; None is the folder's own where a bundle needs it.
+        """All bundles, and the parser of that name or folder; with None `parser_folder`'s, if a bundle needs it.
 
-        Other folders are ignored. Raises StartupError if there is no bundle or no parser, BundleError, ProviderError.
+        Folders without a card are ignored. Raises StartupError without bundles or without a parser, BundleError,
+        ProviderError.
         """
         folders = self._bundles()
         if not folders and not self._folder.is_dir():
             raise StartupError(
-                f"there is no folder {self._folder} with bundles: name another one, or {REMEDY}"
+                f"there is no folder {self._folder} with bundles: name another folder, or {REMEDY}"
             )
         if not folders:
             raise StartupError(
@@ -70,25 +71,25 @@ class BundleLoader:
             )
         with ThreadPoolExecutor(1 if self._device == "cuda" else usable_cores()) as pool:
             if not pipeline and any(bundle.read_card(folder).needs_parser for folder in folders):
-                pipeline = parser_of(self._folder)
-            reading = pool.submit(load_parser, pipeline)
+                pipeline = parser_folder(self._folder)
+            parser_future = pool.submit(load_parser, pipeline)
             models = list(pool.map(self._open, folders))
-        parser = reading.result()
+        parser = parser_future.result()
         for model in models:
             check_parser(model.card, parser)
         return Loaded(ModelRegistry({model.card.name: model for model in models}), parser)
 
     def reload(self, served: ModelRegistry, parser: Parser) -> tuple[ModelRegistry, Reloaded]:
-        """The folder's current models. Changed bundles are loaded and warmed up next to the live ones.
+        """The folder's current models. Changed bundles are loaded and warmed up while the old models serve.
 
         A refused bundle leaves its old model in place and does not affect the others.
         """
-        folders = self._look(served.models)
-        if not folders:
+        names = self._current_names(served.models)
+        if not names:
             return served, Reloaded(unchanged=tuple(served.models), refused=(NONE_LEFT,))
         models: dict[str, LoadedModel] = {}
         refused = []
-        for name in sorted(folders):
+        for name in sorted(names):
             old = served.models.get(name)
             try:
                 models[name] = self._refresh(self._folder / name, old, parser)
@@ -116,37 +117,36 @@ class BundleLoader:
         return model
 
     def _bundles(self) -> list[Path]:
-        """Those that there are. A folder that may not be entered is named in the log: it may be one too."""
+        """The folders of the bundles. The log names folders that this user may not enter: they may hold bundles."""
         for folder in self._folder.glob("*"):
             if folder.is_dir() and not os.access(folder, os.X_OK):
-                log.warning("%s is passed over: this user may not enter it", folder)
+                log.warning("%s is ignored: this user may not enter it", folder)
         return sorted(card.parent for card in self._folder.glob(f"*/{CARD}"))
 
-    def _look(self, served: Iterable[str]) -> set[str]:
+    def _current_names(self, served: Iterable[str]) -> set[str]:
         """Names of the bundles, including those of served models that are being replaced."""
 
-        def look() -> set[str]:
-            found = {folder.name for folder in self._bundles()}
-            return found | {name for name in served if (self._folder / name).is_dir()}
+        def names_on_disk() -> set[str]:
+            names = {folder.name for folder in self._bundles()}
+            return names | {name for name in served if (self._folder / name).is_dir()}
 
-        found = look()
-        if not found.issuperset(served):
+        names = names_on_disk()
+        if not names.issuperset(served):
             time.sleep(SWAP_SECONDS)
-            found |= look()
-        return found
+            names |= names_on_disk()
+        return names
 
     def _open(self, folder: Path) -> LoadedModel:
-        read = bundle.read(folder, graphs=False)
-        # Or a link would serve a bundle under a second name.
-        bundle.check_name(read.card, folder.name)
-        model = LoadedModel(read, self._device, self._threads)
+        content = bundle.read(folder, graphs=False)
+        bundle.check_name(content.card, folder.name)  # a link may not serve it under a second name
+        model = LoadedModel(content, self._device, self._threads)
         model.warm()
         model.check_golden()
         return model
 
 
 def load_before_fork(folder: Path, pipeline: str | Path | None) -> Loaded:
-    """`BundleLoader.load` on the CPU, for processes that are forked from this one: they share the memory.
+    """`BundleLoader.load` on the CPU, for processes that fork from this one and share its memory.
 
     Leaves no thread behind. Raises what `load` raises.
     """

@@ -1,4 +1,4 @@
-"""Run the golden sentences of all models on the live sessions and parser, and name what moved."""
+"""The self-test: the golden sentences of all models, on the live sessions and parser, and what has changed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from heedful.text.parse import ParseJob, Parser
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """By model. A model without golden vectors has no deviation, and nothing that could move."""
+    """Results by model. A model without golden vectors has no deviation."""
 
     deviations: Mapping[str, float | None]  # largest change of a value of a vector of length 1
-    moved: Mapping[str, list[str]]  # only models of which something moved, in words
+    moved: Mapping[str, list[str]]  # changes in words, of the models that have changed
 
 
 def self_test(models: Iterable[LoadedModel], parser: Parser) -> Steps[SelfTest]:
-    """Parse and encode them again, past the cache. Raises InferenceFailed, Unavailable."""
+    """Parse and encode the golden sentences again, without the cache. Raises InferenceFailed, Unavailable."""
     deviations: dict[str, float | None] = {}
     moved: dict[str, list[str]] = {}
     for model in models:
@@ -27,12 +27,12 @@ def self_test(models: Iterable[LoadedModel], parser: Parser) -> Steps[SelfTest]:
         limit, tree = model.card.max_tokens, model.card.tree
         jobs = [ParseJob(text, limit, tree) for text in model.golden.texts]
         parses = yield from parse(parser, jobs)
-        parsed = list(map(model.fit, parses))
-        found = yield from model.golden_outputs()
-        deviations[model.card.name] = model.golden.deviation(found, model.precision)
+        parses = list(map(model.fit, parses))
+        current = yield from model.golden_outputs()
+        deviations[model.card.name] = model.golden.deviation(current, model.precision)
         changes = [
-            *model.golden.moved_trees(parsed, model.card),
-            *model.golden.moved_outputs(found, model.precision),
+            *model.golden.moved_trees(parses, model.card),
+            *model.golden.moved_outputs(current, model.precision),
         ]
         if changes:
             moved[model.card.name] = changes

@@ -1,19 +1,19 @@
-"""Where bundles and their parser are looked for when no folder is named."""
+"""The folders in which bundles and their parser are sought when the user names none."""
 
 import os
 from importlib.metadata import entry_points
 from pathlib import Path
 
 GROUP = "heedful.bundles"
-"""Entry points of packages that hold bundles; each is a function that gives their folder."""
-HERE = Path("bundles")
+"""Entry points of packages that hold bundles; each is a function that returns their folder."""
+LOCAL_FOLDER = Path("bundles")
 VARIABLE = "HEEDFUL_MODELS"
 PARSER = "parser"
 REMEDY = (
     "install heedful-bundles, which is on no index: `make wheels` in a checkout builds it, "
     "then `pip install dist/heedful_bundles-*.whl`"
 )
-"""Where no bundle is found."""
+"""How to get bundles, for messages."""
 
 
 def installed() -> list[Path]:
@@ -21,24 +21,22 @@ def installed() -> list[Path]:
     return [Path(point.load()()) for point in entry_points(group=GROUP)]
 
 
-def places() -> list[Path]:
+def search_folders() -> list[Path]:
     """Folders of bundles, in the order in which they are searched; not all need exist."""
-    named = os.environ.get(VARIABLE)
-    return [*([Path(named)] if named else []), HERE, *installed()]
+    folder = os.environ.get(VARIABLE)
+    return [*([Path(folder)] if folder else []), LOCAL_FOLDER, *installed()]
 
 
 def models_folder() -> Path:
     """`bundles` in the current folder, else an installed package's; `bundles` where neither exists."""
-    return HERE if HERE.is_dir() else next(iter(installed()), HERE)
+    return LOCAL_FOLDER if LOCAL_FOLDER.is_dir() else next(iter(installed()), LOCAL_FOLDER)
 
 
-def parser_of(models: Path) -> Path:
-    """The pipeline for the bundles in `models`: the folder `parser` there, else the first one in `places`.
+def parser_folder(models: Path) -> Path:
+    """The pipeline for the bundles in `models`: the folder `parser` there, else the first in `search_folders`.
 
-    Where none exists, the first place, so that a message names it.
+    Where none exists, the former, so that a message names it.
     """
-    own = models / PARSER
-    if own.is_dir():
-        return own
-    others = (place / PARSER for place in places())
-    return next(filter(Path.is_dir, others), own)
+    default = models / PARSER
+    candidates = [default, *(folder / PARSER for folder in search_folders())]
+    return next(filter(Path.is_dir, candidates), default)

@@ -1,7 +1,7 @@
-"""typical.npz: where training sentences lie, so that an input from elsewhere is known.
+"""typical.npz: the region of the training sentences, by which untypical inputs are recognised.
 
-It holds centroids of vectors of training sentences and the distances of other training sentences
-from them: an input that lies farther from its nearest centroid than nearly all of those is not typical.
+It holds centroids of vectors of training sentences and the distances of other training sentences from them: an input
+that lies farther from its nearest centroid than nearly all of these is not typical.
 """
 
 import io
@@ -15,7 +15,7 @@ from heedful.runtime.answers import normalise
 from heedful.text.arrays import Doubles, Floats
 
 QUANTILES = 1001
-"""Distances kept: the 0th, 0.1st .. 100th percentile."""
+"""Stored distances: the 0th, 0.1st .. 100th percentile."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +39,7 @@ class Typical:
         return typical
 
     def to_bytes(self) -> bytes:
-        """Centroids are kept in float16."""
+        """The file's bytes; centroids in float16."""
         file = io.BytesIO()
         arrays: dict[str, Any] = {
             "centroids": self.centroids.astype(np.float16),
@@ -51,7 +51,7 @@ class Typical:
     def share(self, vectors: Floats) -> Doubles:
         """(N,) share of training sentences that lie as far from their nearest centroid, or farther.
 
-        `vectors` (N, W) begin with the sentence's.
+        `vectors` (N, W) begin with the sentence vector.
         """
         sentences = vectors[:, : self.centroids.shape[1]]
         nearer = np.searchsorted(self.distances, distances(sentences, self.centroids), side="left")

@@ -1,4 +1,4 @@
-"""The vectors of sentences that were encoded lately."""
+"""A cache of sentences' vectors."""
 
 import sys
 from collections import OrderedDict
@@ -17,7 +17,7 @@ Key = tuple[str, float | None, bytes]
 class VectorCache:
     """The vectors used last, at most `items` of them and about `limit` bytes. Callers must not change them.
 
-    For one thread at a time.
+    Only one thread at a time may use it.
     """
 
     def __init__(self, items: int, observer: Observer, limit: int = BYTES) -> None:
@@ -29,7 +29,7 @@ class VectorCache:
         return len(self._vectors)
 
     def get(self, keys: Sequence[Key]) -> dict[Key, Floats]:
-        """The vectors of those keys that it holds. Counts hits and misses of the keys, which are distinct."""
+        """The vectors of those keys that are cached. Counts hits and misses of the keys, which are distinct."""
         vectors = {key: self._vectors[key] for key in keys if key in self._vectors}
         for key in vectors:
             self._vectors.move_to_end(key)
@@ -49,5 +49,5 @@ class VectorCache:
 
 
 def _weight(key: Key, vector: Floats) -> int:
-    """Bytes, with Python's objects."""
+    """Bytes of an item, with Python's objects."""
     return sys.getsizeof(key) + sys.getsizeof(key[-1]) + 112 + vector.nbytes

@@ -1,8 +1,8 @@
 """The engine of a process: runs the steps of all requests, and their work in shared batches.
 
-It works on the event loop, for STEP_SECONDS and the rest of a batch; then the loop reads and writes. What is
-interactive (few rows, not bulk) goes first. Large requests and bulk go before it once they have waited long enough,
-so nothing starves. With threads, for a device or where the user asks for them, the batches of models run there.
+It works on the event loop, for STEP_SECONDS and the rest of a batch; then the loop reads and writes. Interactive
+requests (few rows, not bulk) go first. Large requests and bulk go first once they have waited long enough, so nothing
+starves. With threads, for a device or where the user configures them, the batches of models run there.
 """
 
 import asyncio
@@ -26,20 +26,20 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SMALL_ROWS = 16
-"""A request of at most as many rows is interactive, unless it is bulk."""
+"""A request of at most this many rows is interactive, unless it is bulk."""
 STEP_SECONDS = 0.002
 """How long the engine goes on before the event loop reads and writes."""
 LARGE_WAIT, BULK_WAIT = 0.05, 0.2
-"""Seconds without a turn after which large requests, and bulk, go before what is interactive."""
+"""Seconds without a turn after which large requests, and bulk, go before interactive ones."""
 WINDOW = 12
-"""Batches that are planned at once: more means less padding, fewer lets new requests in sooner. Of what 6 batches of
-SNLI's sentences hold 6 % is padding, of 12 2 %."""
+"""Batches that are planned together: more of them have less padding, fewer let new requests in sooner. With SNLI's
+sentences 6 % of 6 batches is padding, and 2 % of 12."""
 RESERVE_SHARE = 1 / 8
-"""Interactive requests may exceed the queue's limit by this share of it: large ones cannot shut them out."""
+"""Interactive requests may exceed the limit of rows by this share: large requests cannot shut them out."""
 RETRY_SECONDS = 1
-"""After which a refused client may ask again."""
+"""Seconds after which a refused client may try again."""
 STUCK_SECONDS = 120.0
-"""A batch in a thread takes less."""
+"""A batch in a thread that takes longer is stuck."""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,14 +47,14 @@ class Entry:
     """A request in the engine."""
 
     steps: Steps[Any]
-    line: "Line"
+    queue: "Queue"
     future: asyncio.Future[Any]
     work: Work[Any] | None = None
-    """What it waits for."""
+    """The work that it waits for."""
 
 
 Batch = list[tuple[Work[Any], int]]
-"""Works, and which item of each."""
+"""For each item its work, and its index there."""
 
 
 class Plan(NamedTuple):
@@ -65,30 +65,30 @@ class Plan(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What running a batch has given."""
+    """The result of a batch."""
 
     outputs: list[Any]
-    """For each item its output, or InferenceFailed."""
+    """An output for each item, or InferenceFailed."""
     seconds: float
     processor_seconds: float
 
 
-class Line:
-    """Requests of one priority. Their runners take turns, and the requests of one runner do, an item each."""
+class Queue:
+    """Requests of one priority. Their runners take turns, and the requests of a runner, by an item each."""
 
     def __init__(self, max_wait: float) -> None:
-        """`max_wait`: seconds without a turn after which it goes before lines of a higher priority."""
+        """`max_wait`: seconds without a turn after which the queue goes before those of higher priority."""
         self.max_wait = max_wait
         self.served_at = 0.0
-        """When it had its last turn, or somebody came to wait in it."""
+        """When it had its last turn, or when a request came while it was empty."""
         self.paused: deque[Entry] = deque()
         self.works: OrderedDict[Runner[Any], deque[Work[Any]]] = OrderedDict()
         self.planned: dict[Runner[Any], deque[Plan]] = {}
-        self.parts = 1
-        """In how many a runner's batch is divided."""
+        self.budget_divisor = 1
+        """A batch may cost a runner's budget divided by this."""
 
     def put(self, entry: Entry) -> None:
-        """Queue the entry for its work, or without any for its next step."""
+        """Queue the entry for its work; for its next step if it has no work."""
         if not (self.paused or self.works):
             self.served_at = time.monotonic()
         if entry.work is None:
@@ -101,7 +101,7 @@ class Line:
         self.works[entry.work.runner].append(entry.work)
 
     def take(self, runner: Runner[Any]) -> Batch:
-        """The runner's next batch, without items of requests that are done; empty if nobody waits for it."""
+        """The runner's next batch, without items of requests that are done; empty if no request waits for it."""
         works, planned = self.works[runner], self.planned[runner]
         batch: Batch = []
         while not batch and (works or planned):
@@ -116,35 +116,35 @@ class Line:
         return batch
 
     def _plan(self, runner: Runner[Any]) -> None:
-        """Plan batches of what waits: an item of each request in turn, up to a window. The oldest go first."""
+        """Plan batches of waiting items: one of each request in turn, up to a window. The oldest go first."""
         works, planned = self.works[runner], self.planned[runner]
         items: Batch = sorted(
             [item for plan in planned for item in plan.batch], key=lambda item: item[0].number
         )
         planned.clear()
         costs = [work.costs[i] for work, i in items]
-        budget = runner.budget // self.parts
-        left = WINDOW * runner.budget - sum(costs)
-        while works and left > 0:
+        budget = runner.budget // self.budget_divisor
+        remaining = WINDOW * runner.budget - sum(costs)
+        while works and remaining > 0:
             work = works.popleft()
             if not _is_awaited(work):
                 continue
-            items.append((work, work.taken))
-            costs.append(work.costs[work.taken])
-            left -= costs[-1]
-            work.taken += 1
-            if work.taken < len(work.items):
+            items.append((work, work.planned))
+            costs.append(work.costs[work.planned])
+            remaining -= costs[-1]
+            work.planned += 1
+            if work.planned < len(work.items):
                 works.append(work)
-        groups = [[0]]  # one item needs no plan
+        groups = [[0]]  # a single item needs no plan
         if len(items) > 1:
             groups = sorted(cheapest(costs, budget, runner.overhead), key=min)
-        for places in groups if items else ():
-            cost = sum([costs[place] for place in places])
-            planned.append(Plan([items[place] for place in places], 2 * cost > budget))
+        for group in groups if items else ():
+            cost = sum([costs[place] for place in group])
+            planned.append(Plan([items[place] for place in group], 2 * cost > budget))
 
 
 class Engine:
-    """For the event loop's thread only."""
+    """Only the event loop's thread may use it."""
 
     def __init__(
         self, observer: Observer, max_inputs: int = 2**31, threads: int | None = None
@@ -154,22 +154,22 @@ class Engine:
         self.in_flight = 0
         """Rows of all requests."""
         self._observer, self._max_inputs = observer, max_inputs
-        self._interactive, self._large, self._bulk = self._lines = (
-            Line(math.inf),
-            Line(LARGE_WAIT),
-            Line(BULK_WAIT),
+        self._interactive, self._large, self._bulk = self._queues = (
+            Queue(math.inf),
+            Queue(LARGE_WAIT),
+            Queue(BULK_WAIT),
         )
         self.waiting = {"parse": 0, "inference": 0}
         """Items without an output, by stage."""
         self._open: set[Entry] = set()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._number = 0  # of works so far
+        self._number = 0  # of works until now
         self._is_scheduled = self._is_stopped = False
         self._threads = ThreadPoolExecutor(threads, "session") if threads else None
-        self._free = threads or 0
-        self._began: dict[int, float] = {}
-        """When the batches in threads have begun, by number."""
+        self._free_threads = threads or 0
+        self._batch_starts: dict[int, float] = {}
+        """When the batches in threads began, by the batch's id."""
 
     async def answer(self, request: Request[T]) -> T:
         """Run the request's steps. A request that is cancelled is dropped.
@@ -178,23 +178,23 @@ class Engine:
         """
         if self._is_stopped:
             raise Unavailable("the service is shutting down")
-        rows, line, limit = request.rows, self._large, self._max_inputs
+        rows, queue, limit = request.rows, self._large, self._max_inputs
         if request.bulk:
-            line = self._bulk
+            queue = self._bulk
         elif rows <= SMALL_ROWS:
-            line, limit = self._interactive, int(limit * (1 + RESERVE_SHARE))
+            queue, limit = self._interactive, int(limit * (1 + RESERVE_SHARE))
         if self.in_flight + rows > limit:
             raise Overloaded(
                 f"{self.in_flight} inputs are in flight and at most {limit} may be: "
                 f"try again in {RETRY_SECONDS} s",
                 retry_after=RETRY_SECONDS,
             )
-        entry = Entry(request.steps, line, asyncio.get_running_loop().create_future())
+        entry = Entry(request.steps, queue, asyncio.get_running_loop().create_future())
         self.in_flight += rows
         self._open.add(entry)
         self._idle.clear()
         try:
-            if line is self._interactive:
+            if queue is self._interactive:
                 self._advance(entry)
             else:
                 self._pause(entry)
@@ -215,12 +215,12 @@ class Engine:
 
     @property
     def stuck(self) -> bool:
-        """Whether a batch in a thread has taken longer than any can."""
+        """Whether a batch in a thread takes longer than STUCK_SECONDS."""
         now = time.monotonic()
-        return any(now - began > STUCK_SECONDS for began in self._began.values())
+        return any(now - start > STUCK_SECONDS for start in self._batch_starts.values())
 
     async def stop(self) -> None:
-        """Fail what is not answered with Unavailable, and end the threads unless one is stuck."""
+        """Fail the open requests with Unavailable, and end the threads unless a batch is stuck."""
         self._is_stopped = True
         self.health.stop()
         for entry in self._open:
@@ -232,11 +232,11 @@ class Engine:
     def _pause(self, entry: Entry) -> None:
         """Go on with the entry when its turn comes."""
         entry.work = None
-        entry.line.put(entry)
+        entry.queue.put(entry)
         self._wake()
 
     def _advance(self, entry: Entry, error: InferenceFailed | None = None) -> None:
-        """Run the entry to its next work, or to its end; with an error, that of its work."""
+        """Run the entry to its next work or to its end. `error` is that of its work."""
         entry.work = None
         try:
             work = entry.steps.throw(error) if error else next(entry.steps)
@@ -252,53 +252,59 @@ class Engine:
                 self._number += 1
                 work.number = self._number
                 self.waiting[work.runner.stage] += work.left
-            entry.line.put(entry)
+            entry.queue.put(entry)
             self._wake()
 
     def _wake(self) -> None:
-        """Have a step run, after the event loop has read what has arrived."""
+        """Schedule a step, after the event loop has read what has arrived."""
         if not self._is_scheduled:
             self._is_scheduled = True
             asyncio.get_running_loop().call_soon(self._step)
 
     def _step(self) -> None:
-        """Run batches and steps of requests for STEP_SECONDS, or one of a large request."""
+        """Run batches and steps of interactive requests for STEP_SECONDS, or one of another request."""
         until = time.monotonic() + STEP_SECONDS
         try:
-            line: Line | None = self._interactive
-            while line is self._interactive and (now := time.monotonic()) < until:
-                line = self._serve(now)
-            if line is None:
+            queue: Queue | None = self._interactive
+            while queue is self._interactive and (now := time.monotonic()) < until:
+                queue = self._serve(now)
+            if queue is None:
                 return
-        finally:  # where a bug raises too, or no step would ever run again
+        finally:  # also where a bug raises, or no step would ever run again
             self._is_scheduled = False
         self._is_scheduled = True
         # After two rounds of the event loop: a request that has arrived meanwhile begins in the first.
         loop = asyncio.get_running_loop()
         loop.call_soon(loop.call_soon, self._step)
 
-    def _serve(self, now: float) -> Line | None:
-        """Run a step of a request, or a batch, of the line whose turn it is; None where nothing can run now."""
-        lines = [line for line in self._lines if line.paused or line.works]
-        for line in reversed(lines):
-            if now - line.served_at > line.max_wait:
-                lines.insert(0, line)
+    def _serve(self, now: float) -> Queue | None:
+        """Run a step of a request, or a batch, of the queue whose turn it is; None where nothing can run now."""
+        queues = [queue for queue in self._queues if queue.paused or queue.works]
+        for queue in reversed(queues):
+            if now - queue.served_at > queue.max_wait:
+                queues.insert(0, queue)
                 break
-        self._large.parts = self._bulk.parts = 2 if now - self._interactive.served_at < 1 else 1
-        for line in lines:
-            line.served_at = now
-            while line.paused:
-                entry = line.paused.popleft()
+        interactive_waits = now - self._interactive.served_at < 1
+        self._large.budget_divisor = self._bulk.budget_divisor = 2 if interactive_waits else 1
+        for queue in queues:
+            queue.served_at = now
+            while queue.paused:
+                entry = queue.paused.popleft()
                 if not entry.future.done():
                     self._advance(entry)
-                    return line
-            # The stage where more waits runs: both have enough to choose from, and their batches little padding.
-            enough = self.waiting["inference"] > self.waiting["parse"] and len(line.works) > 1
-            for runner in list(line.works):
+                    return queue
+            # The stage with more waiting items runs: both can then choose among many, and their batches have little
+            # padding.
+            inference_first = (
+                self.waiting["inference"] > self.waiting["parse"] and len(queue.works) > 1
+            )
+            for runner in list(queue.works):
                 on_loop = runner.stage == "parse" or self._threads is None
-                if (on_loop or self._free) and not (enough and runner.stage == "parse"):
-                    self._run(runner, line.take(runner), None if on_loop else self._threads)
-                    return line
+                if (on_loop or self._free_threads) and not (
+                    inference_first and runner.stage == "parse"
+                ):
+                    self._run(runner, queue.take(runner), None if on_loop else self._threads)
+                    return queue
         return None
 
     def _run(self, runner: Runner[Any], batch: Batch, threads: ThreadPoolExecutor | None) -> None:
@@ -309,21 +315,20 @@ class Engine:
         if threads is None:
             self._deliver(runner, batch, _outcome(runner, items))
             return
-        number = id(batch)
-        self._free -= 1
-        self._began[number] = time.monotonic()
+        self._free_threads -= 1
+        self._batch_starts[id(batch)] = time.monotonic()
 
-        def deliver(ended: asyncio.Future[Outcome]) -> None:
-            self._free += 1
-            del self._began[number]
-            self._deliver(runner, batch, ended.result())
+        def deliver(future: asyncio.Future[Outcome]) -> None:
+            self._free_threads += 1
+            del self._batch_starts[id(batch)]
+            self._deliver(runner, batch, future.result())
             self._wake()
 
         loop = asyncio.get_running_loop()
         loop.run_in_executor(threads, _outcome, runner, items).add_done_callback(deliver)
 
     def _deliver(self, runner: Runner[Any], batch: Batch, outcome: Outcome) -> None:
-        """Give every work its outputs, and run those requests on that have all of theirs."""
+        """Give the works their outputs, and continue the requests that have all of theirs."""
         failures: dict[Work[Any], InferenceFailed] = {}
         works: dict[Work[Any], None] = {}
         delivered = 0
@@ -336,14 +341,14 @@ class Engine:
                 if isinstance(output, InferenceFailed):
                     failures[work] = output
         if any(not isinstance(failed, OutOfMemory) for failed in failures.values()):
-            self.health.failed(runner)
+            self.health.batch_failed(runner)
         elif not failures:
             if self.health.failures:
-                self.health.succeeded(runner)
+                self.health.batch_succeeded(runner)
             if isinstance(runner, EncoderRunner):
-                sentences = [work.items[i] for work, i in batch]
+                tokens, padding = runner.shape([work.items[i] for work, i in batch])
                 self._observer.batch(
-                    runner.name, len(batch), *runner.shape(sentences), outcome.processor_seconds
+                    runner.name, len(batch), tokens, padding, outcome.processor_seconds
                 )
         self.waiting[runner.stage] -= delivered
         for work in works:
@@ -351,29 +356,29 @@ class Engine:
             if work in failures:
                 self.waiting[runner.stage] -= work.left
                 self._advance(work.request, failures[work])
-            elif not work.left and work.request.line is self._interactive:
+            elif not work.left and work.request.queue is self._interactive:
                 self._advance(work.request)
             elif not work.left:
                 self._pause(work.request)
 
 
 def _is_awaited(work: Work[Any]) -> bool:
-    """Whether its request still waits for it."""
+    """Whether the work's request still waits for it."""
     return work.request.work is work and not work.request.future.done()
 
 
 def _outcome(runner: Runner[Any], items: list[Any]) -> Outcome:
     """Run a batch."""
     began, processor_began = time.monotonic(), time.thread_time()
-    outputs = _in_halves(runner, items)
+    outputs = _run_with_retries(runner, items)
     seconds, processor_seconds = time.monotonic() - began, time.thread_time() - processor_began
     return Outcome(outputs, seconds, processor_seconds)
 
 
-def _in_halves(runner: Runner[Any], items: list[Any]) -> list[Any]:
-    """For each item its output, or InferenceFailed. A batch that fails runs again in halves.
+def _run_with_retries(runner: Runner[Any], items: list[Any]) -> list[Any]:
+    """An output for each item, or InferenceFailed. A batch that fails runs again in halves.
 
-    So what is too large for the memory is answered, and a bad item fails alone.
+    So a batch too large for the memory is answered, and a bad item fails without the others.
     """
     try:
         return list(runner.run(runner.prepare(items)))
@@ -386,4 +391,4 @@ def _in_halves(runner: Runner[Any], items: list[Any]) -> list[Any]:
     if len(items) == 1:
         return [failed]
     middle = len(items) // 2
-    return [*_in_halves(runner, items[:middle]), *_in_halves(runner, items[middle:])]
+    return [*_run_with_retries(runner, items[:middle]), *_run_with_retries(runner, items[middle:])]

@@ -17,12 +17,12 @@ from heedful.text.pieces import Lexicon
 from heedful.text.vocab import Vocab
 
 Feeds = dict[str, npt.NDArray[np.generic]]
-Shape = dict[str, tuple[str, int]]  # name -> (ONNX Runtime's type, rank)
+Signature = dict[str, tuple[str, int]]  # name -> (ONNX Runtime's type, rank)
 
 
-def encoder_inputs(card: Card) -> Shape:
+def encoder_inputs(card: Card) -> Signature:
     """Inputs of encoder.onnx."""
-    inputs: Shape = {"ids": ("tensor(int64)", 2), "lengths": ("tensor(int64)", 1)}
+    inputs: Signature = {"ids": ("tensor(int64)", 2), "lengths": ("tensor(int64)", 1)}
     if card.tree:
         inputs["heads"] = ("tensor(int64)", 2)
     if card.alpha is not None:
@@ -45,7 +45,7 @@ def encoder_feeds(card: Card, batch: Batch, alpha: float | None = None) -> Feeds
 
 
 def check_graphs(files: Mapping[str, bytes], card: Card, vocab: Lexicon) -> None:
-    """Open each graph as it is in its file, and check it. Raises BundleError."""
+    """Open each graph without optimisations, and check it. Raises BundleError."""
     for file in (ENCODER, ENCODER_INT8):
         if file in files:
             check_encoder(_open(files, card, file), card, file, vocab)
@@ -58,12 +58,11 @@ def check_encoder(
 ) -> None:
     """Raise BundleError unless the encoder of `file` has the card's inputs and output, and runs.
 
-    The last id and the longest sentence in pieces are among what it runs on, so that a table that is too small
-    fails here.
+    It runs on the last id and on the longest sentence in pieces, so that a table that is too small fails here.
     """
     _check_signature(session, card, file, encoder_inputs(card), "embedding")
     for B, L in ((1, 1), (2, 3)):
-        feeds = encoder_feeds(card, collate([_last_ids(vocab, L)] * B))
+        feeds = encoder_feeds(card, collate([_worst_case(vocab, L)] * B))
         _check_run(session, card, file, feeds, (B, card.width))
     if card.composed:
         words = np.array([-1, -2])
@@ -82,8 +81,8 @@ def check_head(session: onnxruntime.InferenceSession, card: Card) -> None:
         _check_run(session, card, HEAD, feeds, (B, width))
 
 
-def _last_ids(vocab: Lexicon, words: int) -> Sentence:
-    """Worst-case sentence: the last id repeated; with word pieces, at the length limit."""
+def _worst_case(vocab: Lexicon, words: int) -> Sentence:
+    """The last id, repeated for each word; with word pieces, up to the length limit."""
     if isinstance(vocab, Vocab):
         return Sentence(np.full(words, len(vocab) - 1), np.arange(words))
     pieces = np.ones(min(words, vocab.limit - 2), np.int64)
@@ -99,17 +98,17 @@ def _open(files: Mapping[str, bytes], card: Card, file: str) -> onnxruntime.Infe
 
 
 def _check_signature(
-    session: onnxruntime.InferenceSession, card: Card, file: str, inputs: Shape, output: str
+    session: onnxruntime.InferenceSession, card: Card, file: str, inputs: Signature, output: str
 ) -> None:
-    found = {node.name: (node.type, len(node.shape)) for node in session.get_inputs()}
-    if found != inputs:
-        raise BundleError(card.name, file, f"has the inputs {_list(found)}, not {_list(inputs)}")
-    outputs = {node.name: (node.type, len(node.shape)) for node in session.get_outputs()}
-    expected = {output: ("tensor(float)", 2)}
-    if outputs != expected:
-        raise BundleError(
-            card.name, file, f"has the outputs {_list(outputs)}, not {_list(expected)}"
-        )
+    outputs: Signature = {output: ("tensor(float)", 2)}
+    for name, nodes, expected in (
+        ("inputs", session.get_inputs(), inputs),
+        ("outputs", session.get_outputs(), outputs),
+    ):
+        actual = {node.name: (node.type, len(node.shape)) for node in nodes}
+        if actual != expected:
+            message = f"has the {name} {_described(actual)}, not {_described(expected)}"
+            raise BundleError(card.name, file, message)
 
 
 def _check_run(
@@ -131,7 +130,7 @@ def _check_run(
         raise BundleError(card.name, file, "gives NaN or infinity")
 
 
-def _list(shape: Shape) -> str:
+def _described(signature: Signature) -> str:
     return ", ".join(
-        f"{name} {kind} of rank {rank}" for name, (kind, rank) in sorted(shape.items())
+        f"{name} {kind} of rank {rank}" for name, (kind, rank) in sorted(signature.items())
     )

@@ -1,7 +1,7 @@
 """Whether the encoders work: a batch that fails may be a bad input or a broken session.
 
-One token is tried, and again every RETRY_SECONDS until it succeeds or has failed FAILURES times: a process that is
-not ready gets no requests by which it could notice that a fault has passed.
+The encoder runs on a single token, every RETRY_SECONDS until it succeeds or has failed FAILURES times: a process that
+is not ready gets no requests by which it could notice that a fault has passed.
 """
 
 import asyncio
@@ -16,25 +16,25 @@ from heedful.text.batch import Runner
 log = logging.getLogger(__name__)
 
 FAILURES = 5
-"""A session that fails so often in a row, on one token, needs a new process."""
+"""A session that fails on a single token this many times in a row needs a new process."""
 RETRY_SECONDS = 1.0
 
 
 class Health:
-    """For the event loop's thread only."""
+    """Only the event loop's thread may use it."""
 
     def __init__(self) -> None:
         self.failures: MutableMapping[EncoderRunner, int] = WeakKeyDictionary()
-        """How often in a row an encoder failed on one token. Those that a reload replaces go with their models."""
+        """How often in a row an encoder failed on a single token. Encoders that a reload replaces drop out."""
         self._checks: dict[EncoderRunner, asyncio.Task[None]] = {}
 
-    def failed(self, runner: Runner[Any]) -> None:
-        """A batch has failed: find out why, in the background."""
+    def batch_failed(self, runner: Runner[Any]) -> None:
+        """Check the encoder in the background."""
         if isinstance(runner, EncoderRunner) and runner not in self._checks:
             self._checks[runner] = asyncio.create_task(self._check(runner))
 
-    def succeeded(self, runner: Runner[Any]) -> None:
-        """A batch has run."""
+    def batch_succeeded(self, runner: Runner[Any]) -> None:
+        """Forget the encoder's failures."""
         if self.failures and isinstance(runner, EncoderRunner):
             self.failures.pop(runner, None)
 
@@ -45,12 +45,12 @@ class Health:
 
     async def _check(self, encoder: EncoderRunner) -> None:
         try:
-            while self._fails(encoder) and self.failures[encoder] < FAILURES:
+            while self._probe_fails(encoder) and self.failures[encoder] < FAILURES:
                 await asyncio.sleep(RETRY_SECONDS)
         finally:
             del self._checks[encoder]
 
-    def _fails(self, encoder: EncoderRunner) -> bool:
+    def _probe_fails(self, encoder: EncoderRunner) -> bool:
         try:
             encoder.probe()
         except Exception:  # whatever a session raises

@@ -36,7 +36,7 @@ HEAD_ROWS, HEAD_OVERHEAD = 64, 8
 _NO_MEMORY = re.compile(
     "Available memory of|Failed to allocate memory|out of memory|_ALLOC_FAILED|bad_?alloc"
 )
-"""In what ONNX Runtime says of its arena, of CUDA, cuBLAS and cuDNN, and of C++."""
+"""In messages of ONNX Runtime, from its arena, CUDA, cuBLAS, cuDNN and C++."""
 
 
 class EncoderRunner:
@@ -53,7 +53,7 @@ class EncoderRunner:
         self.overhead = CUDA_OVERHEAD if on_cuda else OVERHEAD
 
     def costs(self, sentences: Sequence[Sentence]) -> list[int]:
-        """Of each sentence in a batch whose longest it is. Ids may be pieces: the transformer dominates the cost."""
+        """Each sentence's cost in a batch whose longest it is. Ids may be pieces: the transformer costs most."""
         lengths = [len(sentence.ids) for sentence in sentences]
         if self.card.cost == "linear":
             return lengths
@@ -74,7 +74,7 @@ class EncoderRunner:
         return list(self.session.run(feeds))
 
     def probe(self) -> None:
-        """Run one token: raises what a broken session raises."""
+        """Run the encoder on a single token. Raises what a broken session raises."""
         self.run(self.prepare([Sentence(np.array([UNKNOWN]), np.array([0]))]))
 
 
@@ -90,7 +90,7 @@ class FunctionRunner(Generic[T]):
     name: str = "a graph"
 
     def costs(self, items: Sequence[Any]) -> list[int]:
-        """Of each item in a batch of which it is the longest."""
+        """Each item's cost in a batch whose longest it is."""
         return [self.item_cost(item) for item in items]
 
     def prepare(self, items: Sequence[Any]) -> Sequence[Any]:
@@ -103,7 +103,7 @@ class FunctionRunner(Generic[T]):
 
 
 def head_runner(card: Card, session: "OrtSession") -> FunctionRunner[Floats]:
-    """A model's head: a row is one vector for each side, its output logits (C,)."""
+    """A model's head. An item is a vector (D,) for each side, its output logits (C,)."""
     names = head_inputs(card)
 
     def run(rows: Sequence[Sequence[Floats]]) -> Sequence[Floats]:
@@ -117,8 +117,8 @@ def head_runner(card: Card, session: "OrtSession") -> FunctionRunner[Floats]:
 class OrtSession:
     """A graph in ONNX Runtime on this device.
 
-    `shared` and `files` are `tensors` and `files` of `open_session`. Raises ProviderError where the graph cannot be
-    opened, for example for want of memory, or comes up elsewhere.
+    `tensors` and `files` are those of `open_session`. Raises ProviderError where the graph cannot be opened, for
+    example for want of memory, or runs on another device.
     """
 
     def __init__(
@@ -126,17 +126,17 @@ class OrtSession:
         graph: Path | bytes,
         device: Resolved,
         threads: int,
-        shared: Mapping[str, onnxruntime.OrtValue] = {},
+        tensors: Mapping[str, onnxruntime.OrtValue] = {},
         files: Mapping[str, bytes] = {},
     ) -> None:
         cuda = device == "cuda"
         if cuda:
             onnxruntime.preload_dlls()  # from the nvidia wheels, where they are installed
-            shared = {}  # there the weights are copied to the GPU
-        self._shared = shared  # the session only borrows them
+            tensors = {}  # the session copies the weights to the GPU
+        self._tensors = tensors  # a session on a CPU only borrows them
         try:
             self.graph = open_session(
-                graph, threads=threads, cuda=cuda, files=files, tensors=shared
+                graph, threads=threads, cuda=cuda, files=files, tensors=tensors
             )
         except GraphError as error:
             raise ProviderError(
@@ -147,7 +147,7 @@ class OrtSession:
             raise ProviderError(f"device is cuda, but ONNX Runtime runs on {self.provider}")
 
     def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
-        """The graph's output. Raises OutOfMemory, and what else ONNX Runtime raises."""
+        """The graph's output. Raises OutOfMemory, and ONNX Runtime's other errors."""
         output: Floats
         try:
             (output,) = self.graph.run(None, feeds)

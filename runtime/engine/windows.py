@@ -1,4 +1,4 @@
-"""A text that is longer than a model reads -> windows that it can read, one after another."""
+"""Texts with more tokens than a model reads -> consecutive windows that it can read."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,36 +15,37 @@ from heedful.text.arrays import Floats
 from heedful.text.parse import Parse, ParseJob, Parser
 
 MAX_WINDOWS = 128
-"""What follows them in a text is cut: with 256 tokens a window, 25,000 words."""
+"""Windows of a text; its rest is cut. With 256 tokens a window they hold 25,000 words."""
 PARSED_WINDOWS = 4
-"""How many are cut from one parse."""
+"""Windows that are cut from one parse."""
 _RUN = re.compile(r"\S+")
 _LONG_RUN = re.compile(r"\S{100}(?=\S)")
-"""Broken up: the tokenizer takes time quadratic in a run's length."""
+"""Runs of characters are broken up: the tokenizer takes time quadratic in a run's length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """A request's inputs, where long texts are replaced by their windows."""
+    """A request's inputs, in which windows replace the long texts."""
 
     rows: Inputs
-    windows: Mapping[int, Sequence[str]]  # of the long texts, by their row
+    windows: Mapping[int, Sequence[str]]  # of each long text, by its row
     truncated: int  # texts of more than MAX_WINDOWS
 
     def inputs(self) -> Inputs:
-        """One input for each window, and for each input that needs none."""
+        """An input for each window, and for each row that needs none."""
         items: list[Item] = []
         paths: list[str] = []
         for row, item in enumerate(self.rows.items):
-            pieces = self.windows.get(row, (item,))
-            items += pieces
-            paths += [self.rows.paths[row]] * len(pieces)
+            texts = self.windows.get(row, (item,))
+            items += texts
+            paths += [self.rows.paths[row]] * len(texts)
         return Inputs(items, paths, self.rows.path)
 
     def means(self, vectors: Floats, tokens: Sequence[int]) -> Floats:
-        """Vectors of `inputs`, which have `tokens` tokens -> one vector for each row.
+        """Vectors of `inputs`, which have `tokens` tokens -> a vector for each row.
 
-        A mean is taken of vectors of length 1, weighted by tokens, as clients do that cut texts themselves.
+        A long text's vector is the mean of its windows' vectors, each of length 1, weighted by their tokens: as clients
+        average that cut texts themselves.
         """
         means = np.empty((len(self.rows.items), vectors.shape[1]), np.float32)
         end = 0
@@ -59,49 +60,50 @@ class Windows:
 def split(
     inputs: Inputs, long: Sequence[int], model: LoadedModel, parser: Parser
 ) -> Steps[Windows]:
-    """Cut the `long` inputs into windows of as many tokens as the model reads, at white space.
+    """Cut the `long` inputs, which are rows, into windows of as many tokens as the model reads, at white space.
 
-    Raises BadInput if one of them is a tree.
+    Raises BadInput if a long input is a tree.
     """
     inputs.check_are_texts(long)
     cutters = {row: _Cutter(str(inputs.items[row]), model) for row in long}
-    left = list(cutters.values())
-    while left:
-        jobs = [cutter.candidate() for cutter in left]
-        parses = yield from parse(parser, jobs)
-        for cutter, cut in zip(left, parses, strict=True):
-            cutter.take(cut)
-        left = [cutter for cutter in left if cutter.has_more and len(cutter.windows) < MAX_WINDOWS]
+    unfinished = list(cutters.values())
+    while unfinished:
+        parses = yield from parse(parser, [cutter.next_job() for cutter in unfinished])
+        for cutter, parsed in zip(unfinished, parses, strict=True):
+            cutter.cut(parsed)
+        unfinished = [
+            cutter for cutter in unfinished if cutter.has_more and len(cutter.windows) < MAX_WINDOWS
+        ]
         yield None
     windows = {row: cutter.windows for row, cutter in cutters.items()}
     return Windows(inputs, windows, sum(cutter.has_more for cutter in cutters.values()))
 
 
 class _Cutter:
-    """One text, from which windows are cut."""
+    """A text, from which windows are cut."""
 
     def __init__(self, text: str, model: LoadedModel) -> None:
         self._text = _LONG_RUN.sub(r"\g<0> ", text)
         self._limit, self._fitting = model.card.max_tokens, model.vocab.fitting
-        self._at = 0
+        self._position = 0
         self.windows: list[str] = []
 
     @property
     def has_more(self) -> bool:
-        return _RUN.search(self._text, self._at) is not None
+        return _RUN.search(self._text, self._position) is not None
 
-    def candidate(self) -> ParseJob:
-        """The next part of the text: a run between white space holds at least one token."""
+    def next_job(self) -> ParseJob:
+        """The next part of the text, of as many runs as PARSED_WINDOWS hold tokens: a run is at least one token."""
         tokens = PARSED_WINDOWS * self._limit
-        *_, last = islice(_RUN.finditer(self._text, self._at), tokens)
-        return ParseJob(self._text[self._at : last.end()], tokens, tree=False)
+        *_, last = islice(_RUN.finditer(self._text, self._position), tokens)
+        return ParseJob(self._text[self._position : last.end()], tokens, tree=False)
 
-    def take(self, parse: Parse) -> None:
-        """Cut windows from the candidate's tokens, at the last white space that they hold, if any."""
+    def cut(self, parse: Parse) -> None:
+        """Cut windows from the tokens of `next_job`, each at its last white space, if it holds any."""
         if not len(parse):
-            self._at += len(parse.text)
+            self._position += len(parse.text)
             return
-        is_end = not parse.cut and self._at + len(parse.text) >= len(self._text.rstrip())
+        is_end = not parse.cut and self._position + len(parse.text) >= len(self._text.rstrip())
         nexts = (*parse.starts[1:], _next_start(parse))
         spaced = np.greater(nexts, parse.stops)
         begin = 0
@@ -109,17 +111,17 @@ class _Cutter:
             tokens = parse.tokens[begin : begin + self._limit]
             end = begin + max(1, self._fitting(tokens))
             if end == len(parse) and begin and not is_end:
-                break  # it continues in the next candidate
+                break  # the window continues in the next part
             if end < len(parse) or not is_end:
                 gaps = np.flatnonzero(spaced[begin:end])
                 end = begin + int(gaps[-1]) + 1 if len(gaps) else end
             window = slice(parse.starts[begin], parse.stops[end - 1])
             self.windows.append(parse.text[window])
             begin = end
-        self._at += parse.stops[begin - 1]
+        self._position += parse.stops[begin - 1]
 
 
 def _next_start(parse: Parse) -> int:
-    """Where the first character after the last token is that is not white space."""
-    after = _RUN.search(parse.text, parse.stops[-1])
-    return after.start() if after else len(parse.text)
+    """The position of the first character after the last token that is not white space."""
+    run = _RUN.search(parse.text, parse.stops[-1])
+    return run.start() if run else len(parse.text)

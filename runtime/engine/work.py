@@ -1,7 +1,7 @@
-"""What a request asks for: its steps, and the graph runs that they wait for.
+"""A request's steps, and the graph runs that they wait for.
 
-A request is a generator. Between two `yield`s it does a few ms of Python at most. It yields None to let other
-requests go on, and Work, whose outputs are there when it goes on. `run_now` runs one request in the caller's thread;
+A request is a generator. Between two `yield`s it does a few ms of Python at most. It yields None to let other requests
+go on, and Work, which has its outputs when the generator goes on. `run_now` runs one request in the caller's thread;
 `runtime.engine.engine` runs many on an event loop, in shared batches.
 """
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PAUSE_SECONDS = 0.002
-"""How long texts are tokenized without a pause."""
+"""How long texts are tokenized between two pauses."""
 
 
 class Work(Generic[T]):
@@ -41,27 +41,27 @@ class Work(Generic[T]):
         "left",
         "number",
         "outputs",
+        "planned",
         "request",
         "runner",
         "seconds",
-        "taken",
     )
 
     def __init__(self, runner: Runner[T], items: Sequence[Any]) -> None:
         self.runner, self.items = runner, items
         self.outputs: list[Any] = [None] * len(items)
-        """In order; there once the work is done."""
+        """In the items' order, once the work is done."""
         self.seconds = 0.0
-        """What the batches took that held the items."""
+        """Of the batches that held the items."""
         self.left = len(items)
         """Items without an output."""
-        self.taken = 0
-        """Items in a batch."""
+        self.planned = 0
+        """Items that are in planned batches."""
         self.costs = runner.costs(items)
         self.number = 0
-        """In the order of all works."""
+        """The work's place in the order of all works."""
         self.request: Any = None
-        """Whose it is: the engine's."""
+        """The engine's entry whose work it is."""
 
 
 Steps = Generator[Work[Any] | None, None, T]
@@ -69,7 +69,7 @@ Steps = Generator[Work[Any] | None, None, T]
 
 @dataclass(slots=True)
 class Request(Generic[T]):
-    """The steps of a request of so many rows. `bulk` may wait while other requests do not."""
+    """The steps of a request of `rows` rows. With `bulk` it waits while other requests are answered."""
 
     steps: Steps[T]
     rows: int
@@ -77,7 +77,7 @@ class Request(Generic[T]):
 
 
 class Encoded(NamedTuple):
-    """Vectors (N, D) and seconds: spent waiting, and by the batches that held the sentences."""
+    """Vectors (N, D), seconds in the queue, and seconds of the batches that held the sentences."""
 
     vectors: Floats
     queue: float
@@ -85,7 +85,7 @@ class Encoded(NamedTuple):
 
 
 def parse(parser: Parser, jobs: Sequence[ParseJob]) -> Steps[list[Parse]]:
-    """One parse per job, in order. Raises InferenceFailed."""
+    """A parse for each job, in order. Raises InferenceFailed."""
     texts: list[Tokens] = []
     until = time.monotonic() + PAUSE_SECONDS
     for job in jobs:
@@ -157,7 +157,7 @@ def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int 
 
 
 def failure(runner: Runner[Any]) -> InferenceFailed:
-    """What the callers are told of a batch on which the runner has failed."""
+    """The error that the requests of a failed batch get."""
     if runner.stage == "parse":
         return InferenceFailed("the parser failed on one of the texts")
     return InferenceFailed("the model failed on this input")

@@ -11,15 +11,15 @@ from heedful.text.arrays import Doubles, Floats
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """Spearman's rank correlation of one weight per token with the size of the evidence."""
+    """Spearman's rank correlation of the tokens' weights with the size of the evidence."""
 
     kind: str  # "maps", "pooling" or "gate"
     name: str
-    value: float | None  # None where one of the two is constant
+    value: float | None  # None where the weights or the evidence are constant
 
 
 def correlations(outputs: ExplainOutputs, evidence: Doubles) -> list[Correlation]:
-    """Every map, pooling and gate of a sentence with its evidence (L,), which may be signed."""
+    """The correlation of each map, pooling and gate of a sentence with its evidence (L,), which may be signed."""
     return [
         Correlation(kind, name, rank_correlation(per_token, np.abs(evidence)))
         for kind, name, per_token in _weights(outputs)
@@ -27,7 +27,7 @@ def correlations(outputs: ExplainOutputs, evidence: Doubles) -> list[Correlation
 
 
 def _weights(outputs: ExplainOutputs) -> Iterator[tuple[str, str, Floats]]:
-    """Kind, name and a weight per token: of a map, how much all tokens take from each, on average."""
+    """Kind, name and weights (L,). A map's weight of a token is the mean over all tokens of what they take from it."""
     for name, attention in outputs.maps.items():
         yield "maps", name, attention[0].mean(0)
     for name, weights in outputs.pooling.items():
@@ -37,7 +37,7 @@ def _weights(outputs: ExplainOutputs) -> Iterator[tuple[str, str, Floats]]:
 
 
 def rank_correlation(first: Doubles | Floats, second: Doubles | Floats) -> float | None:
-    """Spearman's correlation of two arrays (N,), equal values at their mean rank; None if one is constant."""
+    """Spearman's correlation of two arrays (N,), equal values at their mean rank; None if an array is constant."""
     a, b = (_ranks(values) - (len(values) - 1) / 2 for values in (first, second))
     scale = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / scale if scale else None

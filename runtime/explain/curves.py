@@ -1,9 +1,9 @@
-"""Comprehensiveness and sufficiency over every k, between the best and the worst order that were found.
+"""Comprehensiveness and sufficiency for each k, relative to the best and the worst known order of the tokens.
 
-The k first tokens of an order are removed (comprehensiveness: the larger the drop, the better), or the
-others are (sufficiency: the smaller, the better). Keeping the first k is removing the last L - k, so the
-reversed order has the one curve where the order has the other. The best and the worst order are searched
-for greedily, since there are L! of them; every other order that is tried counts as well.
+Comprehensiveness removes the first k tokens of an order: the larger the drop, the better. Sufficiency removes the
+others: the smaller the drop, the better. Keeping the first k is removing the last L - k, so the sufficiency of an order
+is the comprehensiveness of the reversed order. The best and the worst of the L! orders are searched greedily, and are
+replaced by any better or worse order among those that are scored.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,7 +22,7 @@ from heedful.text.vocab import Vocab
 MAX_CURVE_TOKENS = 24
 """Longest sentence with curves: their cost grows with the cube of its length."""
 RANDOM_ORDERS = 5
-"""Each is used backwards too."""
+"""Each is scored reversed too."""
 SEED = 0
 
 UNREADABLE = "\u200d"
@@ -38,21 +38,21 @@ class Curve:
     name: str  # "attention" (the first pooling), "evidence" or "random"
     comprehensiveness: Doubles  # (L - 1,)
     sufficiency: Doubles  # (L - 1,)
-    normalised_comprehensiveness: float | None  # None where every order is as good
+    normalised_comprehensiveness: float | None  # None where all orders are equally good
     normalised_sufficiency: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    best: Doubles  # (L - 1,) drops of the best order found
+    best: Doubles  # (L - 1,) drops of the best known order
     worst: Doubles
     orders: list[Curve]
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceCurves:
-    deleted: Curves  # to nothing: the sentence is shorter
-    masked: Curves  # to the mask vector: the tree and the positions stay
+    deleted: Curves  # the sentence is shorter without the tokens
+    masked: Curves  # the mask vector replaces the tokens: the tree and the positions stay
 
 
 def curves(
@@ -61,18 +61,18 @@ def curves(
     """Both curves of the sentence `side`, of two tokens or more, by attention, evidence and at random."""
     rng = np.random.default_rng(SEED)
     orders = {"attention": [_order(prediction.attention(side))], "evidence": [_order(evidence)]}
-    drawn = [tuple(rng.permutation(len(parse)).tolist()) for _ in range(RANDOM_ORDERS)]
-    orders["random"] = [*drawn, *(order[::-1] for order in drawn)]
+    random = [tuple(rng.permutation(len(parse)).tolist()) for _ in range(RANDOM_ORDERS)]
+    orders["random"] = [*random, *(order[::-1] for order in random)]
     deleted = yield from _curves(_Drops(prediction, parse, side, mask=False), orders)
     masked = yield from _curves(_Drops(prediction, parse, side, mask=True), orders)
     return SentenceCurves(deleted, masked)
 
 
-def masked(vocab: Lexicon, parse: Parse, gone: Collection[int]) -> Sentence:
-    """The sentence with a zero vector, or with [UNK] of a model of pieces, in place of the words `gone`."""
+def masked(vocab: Lexicon, parse: Parse, removed: Collection[int]) -> Sentence:
+    """The sentence with a zero vector, or with [UNK] of a model of pieces, in place of the words at `removed`."""
     if isinstance(vocab, Vocab):
-        return vocab.masked(vocab.sentence(parse.tokens, parse.heads), sorted(gone))
-    tokens = [UNREADABLE if i in gone else token for i, token in enumerate(parse.tokens)]
+        return vocab.masked(vocab.sentence(parse.tokens, parse.heads), sorted(removed))
+    tokens = [UNREADABLE if i in removed else token for i, token in enumerate(parse.tokens)]
     return vocab.sentence(tokens, parse.heads)
 
 
@@ -81,25 +81,26 @@ def _order(weights: AnyFloats) -> Order:
 
 
 class _Drops:
-    """The score's drop without each set of tokens; every set is computed once."""
+    """The score's drop without a set of tokens. Each set is computed once."""
 
     def __init__(self, prediction: Prediction, parse: Parse, side: int, *, mask: bool) -> None:
         self._prediction, self._parse, self._side, self._mask = prediction, parse, side, mask
         self._known: dict[frozenset[int], float] = {}
 
     def of(self, sets: Sequence[frozenset[int]]) -> Steps[Doubles]:
-        missing = list(dict.fromkeys(gone for gone in sets if gone not in self._known))
+        """(N,) the drop for each set."""
+        missing = list(dict.fromkeys(removed for removed in sets if removed not in self._known))
         if missing:
             vectors = yield from self._prediction.run.vectors(list(map(self._without, missing)))
             drops = yield from self._prediction.drops(self._side, vectors)
             self._known.update(zip(missing, drops.tolist(), strict=True))
-        return np.array([self._known[gone] for gone in sets])
+        return np.array([self._known[removed] for removed in sets])
 
-    def _without(self, gone: frozenset[int]) -> Sentence:
+    def _without(self, removed: frozenset[int]) -> Sentence:
         model = self._prediction.run.model
         if self._mask:
-            return masked(model.vocab, self._parse, gone)
-        return model.sentence(self._parse).without(sorted(gone))
+            return masked(model.vocab, self._parse, removed)
+        return model.sentence(self._parse).without(sorted(removed))
 
     def curve(self, order: Order) -> Steps[Doubles]:
         """(L - 1,) drops without the first 1, 2 .. L - 1 tokens of the order."""
@@ -108,24 +109,25 @@ class _Drops:
     def greedy(self, sign: int) -> Steps[Order]:
         """An order that removes, each time, the token with the largest (1) or smallest (-1) drop."""
         order: list[int] = []
-        left = list(range(len(self._parse)))
-        while len(left) > 1:
-            drops = yield from self.of([frozenset([*order, token]) for token in left])
-            order.append(left.pop(int((sign * drops).argmax())))
-        return (*order, *left)
+        remaining = list(range(len(self._parse)))
+        while len(remaining) > 1:
+            drops = yield from self.of([frozenset([*order, token]) for token in remaining])
+            order.append(remaining.pop(int((sign * drops).argmax())))
+        return (*order, *remaining)
 
 
 def _curves(drops: _Drops, orders: Mapping[str, Sequence[Order]]) -> Steps[Curves]:
     forward: dict[str, list[Doubles]] = {name: [] for name in orders}
     backward: dict[str, list[Doubles]] = {name: [] for name in orders}
-    every: list[Doubles] = []
+    all_curves: list[Doubles] = []
     for sign in (1, -1):
-        every.append((yield from drops.curve((yield from drops.greedy(sign)))))
-    for name, order in ((name, order) for name, tried in orders.items() for order in tried):
-        forward[name].append((yield from drops.curve(order)))
-        backward[name].append((yield from drops.curve(order[::-1])))
-        every += [forward[name][-1], backward[name][-1]]
-    best, worst = max(every, key=np.mean), min(every, key=np.mean)
+        all_curves.append((yield from drops.curve((yield from drops.greedy(sign)))))
+    for name, named_orders in orders.items():
+        for order in named_orders:
+            forward[name].append((yield from drops.curve(order)))
+            backward[name].append((yield from drops.curve(order[::-1])))
+            all_curves += [forward[name][-1], backward[name][-1]]
+    best, worst = max(all_curves, key=np.mean), min(all_curves, key=np.mean)
     span = best.mean() - worst.mean()
     by_order = []
     for name in orders:

@@ -1,4 +1,4 @@
-"""One request's explanation: attention, and how the answer changes without priors, tokens or their vectors."""
+"""A request's explanation: attention, and changes of the answer without priors, tokens or their vectors."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -21,13 +21,13 @@ from heedful.text.batch import Sentence
 from heedful.text.parse import Parse
 
 DRAWS = 20
-"""Random deletions that the deletion of the most attended tokens is compared with."""
+"""Random deletions with which the deletion of the most attended tokens is compared."""
 SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """The answer without `prior`: scores as in `ExplainResult`, and the cosine of its vector to the full one."""
+    """The answer without `prior`: scores as in `ExplainResult`, and the cosine of its vector to the full vector."""
 
     prior: str
     scores: Doubles | None
@@ -39,45 +39,45 @@ class Deletion:
     """Drops of the predicted label's score, or 1 - cosine of the vectors if there is no label."""
 
     attended: list[int]  # the k tokens, the most attended first
-    drop: float  # without them
-    random: float  # without k random ones, the mean over DRAWS
-    spread: float  # and the standard deviation
+    drop: float  # without these tokens
+    random: float  # without k random tokens, the mean over DRAWS
+    spread: float  # the standard deviation of the latter
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     weights: Doubles  # (L,) the score with the whole sentence, minus that without the token
-    margins: Doubles | None  # (L,) the same of the label's log-odds; None without labels
+    margins: Doubles | None  # (L,) likewise, of the label's log-odds; None without labels
     correlations: list[Correlation]
-    gradients: Gradients | None = None  # None unless asked for
+    gradients: Gradients | None = None  # None unless requested
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainResult:
-    sentences: list[ExplainOutputs]  # one sentence each
-    priors: Mapping[str, bool]  # every prior of the model
+    sentences: list[ExplainOutputs]  # of one sentence each
+    priors: Mapping[str, bool]  # all priors of the model
     alpha: float | None
-    # (C,) in the order of the card's labels; (1,) from 1 to 5 for a related pair.
+    # (C,) in the order of the card's labels; (1,) from 1 to 5 for the relatedness of a pair.
     scores: Doubles | None
     similarity: Floats | None  # (L, L') cosines of a pair's tokens
     ablation: list[Ablation] | None
     faithfulness: list[Deletion | None] | None  # None for a sentence of k tokens or fewer
-    measured: str  # what evidence and curves are measured on: a label, "relatedness" or "cosine"
+    measured: str  # the score of evidence and curves: a label's, "relatedness" or "cosine"
     evidence: list[Evidence | None] | None  # None for a sentence of one token
     curves: list[SentenceCurves | None] | None  # None for a sentence of one token
     seconds: float  # in sessions
     waited: float  # seconds
 
     def probabilities(self, card: Card) -> Doubles | None:
-        """(1, C) of the labels; None for a model that answers none."""
+        """(1, C) of the labels; None for a model without labels."""
         return None if self.scores is None or not card.labels else self.scores[None]
 
 
 def check_priors(model: LoadedModel, options: ExplainOptions) -> None:
     """Raise BadInput for a prior that the model does not have, or a model without an explain graph."""
     known = [*explain_graph_of(model).priors, *(["alpha"] if model.card.alpha is not None else [])]
-    named = [*options.priors, *(["alpha"] if options.alpha is not None else [])]
-    for name in named:
+    requested = [*options.priors, *(["alpha"] if options.alpha is not None else [])]
+    for name in requested:
         if name not in known:
             raise BadInput(
                 f"priors.{name}: {model.card.name} has no such prior; "
@@ -88,7 +88,7 @@ def check_priors(model: LoadedModel, options: ExplainOptions) -> None:
 
 
 def max_tokens(model: LoadedModel, options: ExplainOptions) -> int:
-    """Longest sentence that is explained with these options, in tokens."""
+    """Length of the longest sentence that is explained with these options, in tokens."""
     limit = explain_graph_of(model).max_tokens
     if options.gradients:
         limit = min(limit, MAX_GRADIENT_TOKENS)
@@ -129,29 +129,30 @@ def explain(
             ablation.append((yield from _ablate(prediction, sentences, prior)))
     deletions: list[Deletion | None] = []
     evidence: list[Evidence | None] = []
-    removal: list[SentenceCurves | None] = []
+    sentence_curves: list[SentenceCurves | None] = []
     for side, parse in enumerate(parses):
         if options.faithfulness:
             deletions.append((yield from _delete(prediction, sentences[side], side)))
         if options.evidence or options.gradients or options.curves:
-            weighed = yield from _evidence(prediction, sentences[side], side, options.gradients)
-            evidence.append(weighed)
-            removal.append(None)
-            if options.curves and weighed is not None:
-                removal[side] = yield from curves(prediction, parse, side, weighed.weights)
+            of_side = yield from _evidence(prediction, sentences[side], side, options.gradients)
+            evidence.append(of_side)
+            sentence_curves.append(None)
+            if options.curves and of_side is not None:
+                sentence_curves[side] = yield from curves(prediction, parse, side, of_side.weights)
+    similarity = None
+    if len(outputs) == 2:
+        similarity = cosine_matrix(*(output.states[0] for output in outputs))
     return ExplainResult(
         sentences=outputs,
         priors=run.priors,
         alpha=run.alpha,
         scores=None if scores is None else scores[0],
-        similarity=cosine_matrix(*(one.states[0] for one in outputs))
-        if len(outputs) == 2
-        else None,
+        similarity=similarity,
         ablation=ablation if options.ablation else None,
         faithfulness=deletions if options.faithfulness else None,
         measured=prediction.measured,
         evidence=evidence if options.evidence or options.gradients else None,
-        curves=removal if options.curves else None,
+        curves=sentence_curves if options.curves else None,
         seconds=run.seconds,
         waited=max(time.perf_counter() - started - run.seconds, 0.0),
     )
@@ -160,24 +161,24 @@ def explain(
 def _ablate(prediction: Prediction, sentences: Sequence[Sentence], prior: str) -> Steps[Ablation]:
     run, size = prediction.run, prediction.run.model.card.dimension
     vectors = [output.embedding for output in (yield from run.encode(sentences, off=prior))]
-    alike = [
+    by_sentence = [
         cosines(output.embedding[0, :size], vector[:, :size])
         for output, vector in zip(prediction.outputs, vectors, strict=True)
     ]
     scores = yield from run.scores(vectors)
-    return Ablation(prior, None if scores is None else scores[0], float(np.mean(alike)))
+    return Ablation(prior, None if scores is None else scores[0], float(np.mean(by_sentence)))
 
 
 def _delete(prediction: Prediction, sentence: Sentence, side: int) -> Steps[Deletion | None]:
-    """Delete k tokens from the sentence `side` and leave the other one whole."""
+    """Delete k tokens from the sentence `side`, and none from the other."""
     run = prediction.run
     if len(sentence) <= run.k:
         return None
     attended = np.argsort(-prediction.attention(side), kind="stable")[: run.k]
     rng = np.random.default_rng(SEED)
     choices = [attended, *(rng.choice(len(sentence), run.k, replace=False) for _ in range(DRAWS))]
-    vectors = yield from run.vectors([sentence.without(gone.tolist()) for gone in choices])
-    # A deletion may raise a relatedness as well as lower it: there too 1 - cosine counts, as without a head.
+    vectors = yield from run.vectors([sentence.without(tokens.tolist()) for tokens in choices])
+    # A deletion may raise or lower a relatedness: 1 - cosine counts there, as without a head.
     drops = yield from prediction.drops(side, vectors, by_cosine=not run.model.card.labels)
     return Deletion(
         attended.tolist(), float(drops[0]), float(drops[1:].mean()), float(drops[1:].std())
@@ -187,11 +188,11 @@ def _delete(prediction: Prediction, sentence: Sentence, side: int) -> Steps[Dele
 def _evidence(
     prediction: Prediction, sentence: Sentence, side: int, with_gradients: bool
 ) -> Steps[Evidence | None]:
-    """Of the sentence `side`; None for one token."""
+    """The evidence of the sentence `side`; None for a sentence of one token."""
     if len(sentence) == 1:
         return None
-    shorter = [sentence.without([i]) for i in range(len(sentence))]
-    vectors = yield from prediction.run.vectors(shorter)
+    without_token = [sentence.without([i]) for i in range(len(sentence))]
+    vectors = yield from prediction.run.vectors(without_token)
     weights = yield from prediction.drops(side, vectors)
     margins = yield from prediction.margins(side, vectors)
     integrated = (yield from gradients(prediction, side, sentence)) if with_gradients else None

@@ -1,11 +1,10 @@
 """Integrated gradients of the predicted score (Sundararajan et al. 2017, equation 1), one weight per token.
 
-The path leads from a zero vector in the place of every word to the words' vectors; tokens, tree and positions
-stay. It is cut into intervals. Along each, the vectors move one after the other, once in the order of the tokens
-and once in the reverse order. A token's weight is the mean of what its two moves change, so the weights of an
-interval add up to the score's change along it. On short intervals such steps lead where the straight path does:
-how far the weights of the two orders lie apart shows what is still missing, and the intervals where they lie
-farthest apart are halved.
+The path leads from zero vectors in place of all words to the words' vectors; tokens, tree and positions stay. It is
+divided into intervals. Along each, the vectors move one after the other, once in the order of the tokens and once in
+the reverse order. A token's weight is the mean change of the score by its two moves, so the weights of an interval add
+up to the score's change along it. On short intervals the steps approach the straight path: the difference between the
+weights of the two orders shows the remaining error, and the intervals with the largest differences are halved.
 """
 
 from collections.abc import Callable
@@ -24,9 +23,9 @@ from heedful.text.batch import Sentence
 MAX_GRADIENT_TOKENS = 48
 """Longest sentence: an interval costs two runs of it for each token."""
 INTERVALS, MAX_INTERVALS = 8, 256
-"""At first, and at most."""
+"""The initial number of intervals, and the largest."""
 TOLERANCE = 0.1
-"""Largest sum of the intervals' spreads, relative to the sum of |weights|. The weights were then within 3 % of the
+"""Largest sum of the intervals' spreads, relative to the sum of |weights|. The weights are then within 3 % of the
 straight path's (docs/notes/gradients.md)."""
 
 
@@ -36,15 +35,15 @@ class Gradients:
 
     weights: Doubles
     score: float  # of the sentence
-    baseline: float  # the score with a zero vector for every word
-    error: float | None  # of the sum, relative to score - baseline; None where these are equal
+    baseline: float  # the score with a zero vector for each word
+    error: float | None  # of the weights' sum, relative to score - baseline; None where this is 0
     spread: float  # between a weight's two orders and their mean, summed, relative to the sum of |weights|
     intervals: int
     correlations: list[Correlation]
 
 
 class _Intervals(NamedTuple):
-    """N intervals of the path, from 0 to 1, and what moving each token along them changes in either order."""
+    """N intervals of the path, which is from 0 to 1, and the score's change by each token's move in either order."""
 
     ends: Doubles  # (N, 2)
     forward: Doubles  # (N, L)
@@ -58,7 +57,7 @@ class _Intervals(NamedTuple):
 
     @property
     def spread(self) -> Doubles:
-        """(N, L), signed: from the mean of the two orders to the first."""
+        """(N, L), signed: the first order's weights minus the mean of the two."""
         return (self.forward - self.backward) / 2
 
 
@@ -75,7 +74,7 @@ def gradients(prediction: Prediction, side: int, sentence: Sentence) -> Steps[Gr
     def scores(scales: Doubles) -> Steps[Doubles]:
         """(N,) with the word vectors scaled by (N, L)."""
         vectors = yield from prediction.run.scaled(sentence, scales.astype(np.float32))
-        return (yield from prediction.of(side, vectors))
+        return (yield from prediction.scores_with(side, vectors))
 
     baseline, score = yield from scores(np.array([[0.0], [1.0]]) * np.ones(len(sentence)))
     bounds = np.linspace(0, 1, INTERVALS + 1)
@@ -88,16 +87,16 @@ def gradients(prediction: Prediction, side: int, sentence: Sentence) -> Steps[Gr
         halves = yield from _measured(scores, ends, len(sentence))
         pairs = zip(intervals, halves, strict=True)
         intervals = _Intervals(
-            *(np.concatenate([np.delete(whole, worst, axis=0), half]) for whole, half in pairs)
+            *(np.concatenate([np.delete(old, worst, axis=0), half]) for old, half in pairs)
         )
     weights, change = intervals.weights, float(score - baseline)
-    size, apart = np.abs(weights).sum(), np.abs(intervals.spread.sum(0)).sum()
+    size, spread = np.abs(weights).sum(), np.abs(intervals.spread.sum(0)).sum()
     return Gradients(
         weights,
         float(score),
         float(baseline),
         error=abs(float(weights.sum()) - change) / abs(change) if change else None,
-        spread=float(apart / size) if size else 0.0,
+        spread=float(spread / size) if size else 0.0,
         intervals=len(intervals.ends),
         correlations=correlations(prediction.outputs[side], weights),
     )
@@ -113,16 +112,16 @@ def _measured(
     backward = start + width * moved[1:-1, ::-1]  # its ends are those of `forward`
     steps = np.concatenate([forward, backward], axis=1).reshape(-1, length)
     values = (yield from scores(steps)).reshape(len(ends), -1)
-    there, between = values[:, : length + 1], values[:, length + 1 :]
-    back = np.concatenate([there[:, :1], between, there[:, -1:]], axis=1)
-    return _Intervals(ends, np.diff(there), np.diff(back)[:, ::-1])
+    forward_values, inner = values[:, : length + 1], values[:, length + 1 :]
+    backward_values = np.concatenate([forward_values[:, :1], inner, forward_values[:, -1:]], axis=1)
+    return _Intervals(ends, np.diff(forward_values), np.diff(backward_values)[:, ::-1])
 
 
 def _worst(intervals: _Intervals) -> Ints:
-    """The intervals of the largest spread: without them, the others have half of the tolerance at most."""
+    """Indices of the intervals of the largest spread: the other spreads sum up to half of the tolerance at most."""
     spread, size = np.abs(intervals.spread).sum(1), np.abs(intervals.weights).sum()
     if spread.sum() <= TOLERANCE * size:
         return np.empty(0, np.int64)
     order = np.argsort(spread, kind="stable")
-    kept = int(np.searchsorted(spread[order].cumsum(), TOLERANCE * size / 2, side="right"))
-    return order[kept:][::-1]
+    first = int(np.searchsorted(spread[order].cumsum(), TOLERANCE * size / 2, side="right"))
+    return order[first:][::-1]

@@ -1,9 +1,8 @@
-"""explain.onnx: what an encoder computes on its way to the sentence vector.
+"""explain.onnx: the encoder's intermediate values, such as attention, and the sentence vector.
 
-The graph holds no weights: they are inputs, fed from the bytes of encoder.onnx. The
-encoder's session uses the same word table (`shared`), so that it is in memory once. The session always
-runs on the CPU. explain.int8.onnx does the same for encoder.int8.onnx: matrices are inputs, vectors
-are its own.
+The graph holds no weights: they are inputs, fed from the bytes of encoder.onnx. The encoder's session uses the same
+word table (`shared`), so that it is in memory once. The session always runs on the CPU. explain.int8.onnx does the same
+for encoder.int8.onnx: matrices are inputs, and the graph holds the vectors.
 """
 
 import math
@@ -26,16 +25,16 @@ from heedful.text.graph import bounded_run, open_session
 from heedful.text.pieces import Lexicon
 
 MAX_TOKENS = 128
-"""Longest sentence that is explained, in tokens."""
+"""Length of the longest sentence that is explained, in tokens."""
 MAX_WEIGHTS = 2**18
-"""Most weights in all maps of one sentence: about 3 MB of JSON."""
+"""Limit of the weights in all maps of a sentence: about 3 MB of JSON."""
 PRIORS = ("direction", "word", "dependency")
 SCALE = "scale"
 """Optional input (B, L): a factor of each word vector, 1 by default (export.onnx)."""
 TYPES = ("float", "float16", "int8", "uint8", "int32", "int64", "bool")
-"""Of weights, by ONNX Runtime's names. They are numpy's, but for float32's."""
+"""Types of weights by ONNX Runtime's names, which are numpy's, but for "float"."""
 RANKS = {"embedding": 2, "states": 3, "pooling": 3, "maps": 4, "gate": 3}
-"""Ranks of the outputs. The second axis of the last three has one entry per name."""
+"""Ranks of the outputs. The second axis of the last three has an entry per name."""
 
 
 class _Metadata(BaseModel):
@@ -68,36 +67,37 @@ class ExplainGraph:
         self._session = open_session(files[file])
         inputs = {node.name: node for node in self._session.get_inputs()}
         self.priors = tuple(name for name in PRIORS if name in inputs)
-        self.scalable = SCALE in {one.name for one in self._session.get_overridable_initializers()}
+        optional_inputs = self._session.get_overridable_initializers()
+        self.scalable = SCALE in {node.name for node in optional_inputs}
         """Whether the word vectors can be scaled: integrated gradients need it."""
         self._outputs = {node.name: node.shape for node in self._session.get_outputs()}
         try:
-            about = _Metadata.model_validate(self._session.get_modelmeta().custom_metadata_map)
+            metadata = _Metadata.model_validate(self._session.get_modelmeta().custom_metadata_map)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             reason = f"its metadata: {'.'.join(map(str, first['loc']))}: {first['msg']}"
             raise GraphError(reason) from error
         self.names: Mapping[str, list[str]] = {
-            "pooling": about.pooling,
-            "maps": about.maps,
-            "gate": about.gate,
+            "pooling": metadata.pooling,
+            "maps": metadata.maps,
+            "gate": metadata.gate,
         }
-        fed = {*encoder_inputs(card), *self.priors, *about.weights}
-        if unknown := set(inputs) ^ fed:
+        expected = {*encoder_inputs(card), *self.priors, *metadata.weights}
+        if different := set(inputs) ^ expected:
             raise GraphError(
-                f"its inputs and metadata do not agree on {', '.join(sorted(unknown))}"
+                f"its inputs and metadata do not agree on {', '.join(sorted(different))}"
             )
         self._check_outputs()
         self._weights: dict[str, onnxruntime.OrtValue] = {
             name: onnxruntime.OrtValue.ortvalue_from_numpy(
                 _weights(files[ENCODER], offset, inputs[name])
             )
-            for name, offset in about.weights.items()
+            for name, offset in metadata.weights.items()
         }
-        if missing := set(about.shared.values()) - set(self._weights):
+        if missing := set(metadata.shared.values()) - set(self._weights):
             raise GraphError(f"its metadata: shared names no weights {', '.join(sorted(missing))}")
         self.shared: Mapping[str, onnxruntime.OrtValue] = {
-            tensor: self._weights[name] for tensor, name in about.shared.items()
+            tensor: self._weights[name] for tensor, name in metadata.shared.items()
         }
         """Tensors of the encoder's graph by their names there."""
 
@@ -105,7 +105,7 @@ class ExplainGraph:
         """Raise GraphError unless the outputs match the metadata."""
         for name, rank in RANKS.items():
             names = self.names.get(name)
-            if names == []:  # an output that is left out
+            if names == []:  # the graph does not have this output
                 continue
             shape = self._outputs.get(name)
             if shape is None or len(shape) != rank:
@@ -115,7 +115,7 @@ class ExplainGraph:
 
     @property
     def max_tokens(self) -> int:
-        """Longest sentence whose maps stay within MAX_WEIGHTS, at most MAX_TOKENS."""
+        """Length of the longest sentence whose maps stay within MAX_WEIGHTS, at most MAX_TOKENS."""
         maps = len(self.names["maps"])
         if not maps:
             return MAX_TOKENS
@@ -126,7 +126,7 @@ class ExplainGraph:
     def feeds(
         self, batch: Batch, switches: Mapping[str, bool] = {}, alpha: float | None = None
     ) -> Feeds:
-        """The graph's inputs. Priors are on unless `switches` says otherwise; None is the card's alpha."""
+        """The graph's inputs. Priors are on but for those that `switches` turns off; None is the card's alpha."""
         feeds = encoder_feeds(self._card, batch, alpha)
         for name in self.priors:
             feeds[name] = np.array(switches.get(name, True))
@@ -139,15 +139,19 @@ class ExplainGraph:
     ) -> ExplainOutputs:
         outputs = self._run(list(self._outputs), feeds, options)
 
-        def named(kind: str) -> dict[str, Floats]:
+        def by_name(kind: str) -> dict[str, Floats]:
             return {name: outputs[kind][:, i] for i, name in enumerate(self.names[kind])}
 
         return ExplainOutputs(
-            outputs["embedding"], outputs["states"], named("pooling"), named("maps"), named("gate")
+            outputs["embedding"],
+            outputs["states"],
+            by_name("pooling"),
+            by_name("maps"),
+            by_name("gate"),
         )
 
     def vectors(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
-        """The sentence vectors (B, D) alone: the graph's other outputs are not computed."""
+        """Only the sentence vectors (B, D): the graph's other outputs are not computed."""
         return self._run(["embedding"], feeds)["embedding"]
 
     def _run(
@@ -161,8 +165,8 @@ class ExplainGraph:
         }
         options = options or onnxruntime.RunOptions()
         options.only_execute_path_to_fetches = True
-        given = self._session.run_with_ort_values(outputs, {**values, **self._weights}, options)
-        return {name: value.numpy() for name, value in zip(outputs, given, strict=True)}
+        results = self._session.run_with_ort_values(outputs, {**values, **self._weights}, options)
+        return {name: value.numpy() for name, value in zip(outputs, results, strict=True)}
 
 
 def _weights(content: bytes, offset: int, node: onnxruntime.NodeArg) -> npt.NDArray[Any]:
@@ -170,10 +174,10 @@ def _weights(content: bytes, offset: int, node: onnxruntime.NodeArg) -> npt.NDAr
     name = node.type.removeprefix("tensor(").removesuffix(")")
     if name not in TYPES or not all(isinstance(n, int) for n in node.shape):
         raise GraphError(f"the input {node.name} has no known type and shape")
-    kind, count = np.dtype("float32" if name == "float" else name), math.prod(node.shape)
-    if not 0 <= offset <= len(content) - count * kind.itemsize:
+    dtype, count = np.dtype("float32" if name == "float" else name), math.prod(node.shape)
+    if not 0 <= offset <= len(content) - count * dtype.itemsize:
         raise GraphError(f"its metadata: {node.name} lies outside {ENCODER}")
-    return np.frombuffer(content, kind, count, offset).reshape(node.shape)
+    return np.frombuffer(content, dtype, count, offset).reshape(node.shape)
 
 
 def open_checked(
@@ -182,11 +186,11 @@ def open_checked(
     """Raise BundleError unless `file` opens, runs, and gives a vector of the card's width."""
     batch = collate([vocab.sentence(["a"], np.arange(1))])
     try:
-        opened = ExplainGraph(files, card, file)
+        graph = ExplainGraph(files, card, file)
         with bounded_run() as options:
-            outputs = opened.run(opened.feeds(batch), options)
+            outputs = graph.run(graph.feeds(batch), options)
     except GraphError as error:
         raise BundleError(card.name, file, f"does not open, or does not run: {error}") from error
     if not outputs.pooling or outputs.embedding.shape != (1, card.width):
         raise BundleError(card.name, file, "gives no pooling, or not the card's dimension")
-    return opened
+    return graph

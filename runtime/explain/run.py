@@ -1,4 +1,4 @@
-"""One request's runs of an explain graph: vectors, scores, and the score that evidence is measured on."""
+"""A request's runs of an explain graph: vectors, scores, and the score that evidence is measured on."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,17 +22,17 @@ T = TypeVar("T")
 BUDGET, OVERHEAD = 320, 16
 """Tokens of a batch of vectors, padding included, at most; and the fixed cost of a batch in tokens."""
 MAX_ALPHA = 100.0
-"""Of the distances' weight."""
+"""Limit of alpha, the weight of the distances."""
 UNCHANGED = 1e-5
-"""A sentence's vector has not changed where no value moves by more than this share of the largest one: a sum over
-fewer tokens, or in another batch, rounds otherwise."""
+"""A sentence's vector counts as unchanged if no value changes by more than this share of the largest value: a sum over
+fewer tokens, or in another batch, rounds differently."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainOptions:
     """`priors` to switch off (False) or leave on, `k` tokens to delete for faithfulness.
 
-    Raises BadInput for a value that no model can take; which priors a model has, `explain` checks.
+    Raises BadInput for a value that is wrong for all models; `check_priors` checks the priors of a model.
     """
 
     priors: Mapping[str, bool] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class ExplainOptions:
 
 
 def explain_graph_of(model: LoadedModel) -> ExplainGraph:
-    """Raises BadInput where the bundle has none."""
+    """The model's explain graph. Raises BadInput where the bundle has none."""
     if model.explain_graph is None:
         raise BadInput(
             f"{model.card.name} cannot be explained: its bundle has no explain.onnx; "
@@ -68,7 +68,7 @@ def explain_graph_of(model: LoadedModel) -> ExplainGraph:
 
 
 class ExplainRun:
-    """The model with the priors of one request, and the seconds spent in its sessions."""
+    """A model with a request's priors, and the seconds spent in its sessions."""
 
     def __init__(self, model: LoadedModel, options: ExplainOptions) -> None:
         self.explain_graph = explain_graph_of(model)
@@ -98,7 +98,7 @@ class ExplainRun:
         switches = {name: on and name != off for name, on in self.priors.items()}
 
         def outputs(batch: Sequence[Sentence]) -> list[ExplainOutputs]:
-            return [self.explain_graph.run(self._feeds([one], switches)) for one in batch]
+            return [self.explain_graph.run(self._feeds([sentence], switches)) for sentence in batch]
 
         return (yield from self._run(FunctionRunner(outputs, budget=1, overhead=0), sentences))
 
@@ -142,12 +142,12 @@ class ExplainRun:
 
 
 class Prediction:
-    """The predicted label's score, or the relatedness, or the cosine to the full vector."""
+    """The score of an answer: that of the predicted label, the relatedness, or the cosine to the full vector."""
 
     def __init__(
         self, run: ExplainRun, outputs: Sequence[ExplainOutputs], scores: Doubles | None
     ) -> None:
-        """`scores` (1, C) as of `ExplainRun.scores`, and `outputs`, which they follow from."""
+        """`scores` (1, C) are those of `ExplainRun.scores` for `outputs`."""
         self.run, self.outputs, self._scores = run, outputs, scores
         self._label = 0 if scores is None else int(scores[0].argmax())
 
@@ -160,61 +160,60 @@ class Prediction:
         return labels[self._label] if labels else "relatedness"
 
     def attention(self, side: int) -> Floats:
-        """(L,) how much of each token of the sentence `side` its first pooling takes."""
+        """(L,) the weights of the first pooling of the sentence `side`."""
         weights: Floats = next(iter(self.outputs[side].pooling.values()))[0]
         return weights
 
     def drops(self, side: int, vectors: Floats, *, by_cosine: bool = False) -> Steps[Doubles]:
-        """(N,) how far the score falls when one of `vectors` (N, D) is that of the sentence `side`.
+        """(N,) how far the score falls when each of `vectors` (N, D) replaces that of the sentence `side`.
 
-        Exactly 0 where that leaves the sentence's vector unchanged: ranks would show the order of rounding errors.
+        Exactly 0 for an unchanged vector: ranks would show the order of rounding errors.
         """
-        by_cosine = by_cosine or self._scores is None
-        whole = 1.0 if by_cosine or self._scores is None else self._scores[0, self._label]
-        scores = yield from self.of(side, vectors, by_cosine=by_cosine)
-        return self._where_changed(side, vectors, whole - scores)
+        full = 1.0 if by_cosine or self._scores is None else self._scores[0, self._label]
+        scores = yield from self.scores_with(side, vectors, by_cosine=by_cosine)
+        return self._where_changed(side, vectors, full - scores)
 
     def margins(self, side: int, vectors: Floats) -> Steps[Doubles | None]:
         """(N,) as `drops`, of the label's log-odds; None without labels.
 
-        They still differ where the probability rounds to 1.
+        Log-odds still differ where the probability rounds to 1.
         """
         card = self.run.model.card
         if self._scores is None or not card.labels:
             return None
         odds = log_odds(
-            np.vstack([self._scores, (yield from self._all(side, vectors))]),
+            np.vstack([self._scores, (yield from self._label_scores(side, vectors))]),
             self._label,
-            several=card.multi_label,
+            multi_label=card.multi_label,
         )
         return self._where_changed(side, vectors, odds[0] - odds[1:])
 
-    def _where_changed(self, side: int, vectors: Floats, falls: Doubles) -> Doubles:
+    def _where_changed(self, side: int, vectors: Floats, drops: Doubles) -> Doubles:
+        """The drops (N,), with 0 where `vectors` (N, D) are that of the sentence `side`, but for rounding."""
         vector = self.outputs[side].embedding
         changed = np.abs(vectors - vector).max(axis=1) > UNCHANGED * np.abs(vector).max()
-        drops: Doubles = np.where(changed, falls, 0.0)
-        return drops
+        return np.where(changed, drops, 0.0)
 
-    def of(self, side: int, vectors: Floats, *, by_cosine: bool = False) -> Steps[Doubles]:
-        """(N,) the score, or the cosine, when one of `vectors` (N, D) is that of the sentence `side`."""
+    def scores_with(self, side: int, vectors: Floats, *, by_cosine: bool = False) -> Steps[Doubles]:
+        """(N,) the score, or the cosine, when each of `vectors` (N, D) replaces that of the sentence `side`."""
         if by_cosine or self._scores is None:
             size = self.run.model.card.dimension
             return cosines(self.outputs[side].embedding[0, :size], vectors[:, :size])
-        of_label: Doubles = (yield from self._all(side, vectors))[:, self._label]
-        return of_label
+        scores: Doubles = (yield from self._label_scores(side, vectors))[:, self._label]
+        return scores
 
-    def _all(self, side: int, vectors: Floats) -> Steps[Doubles]:
-        """(N, C) of all labels."""
+    def _label_scores(self, side: int, vectors: Floats) -> Steps[Doubles]:
+        """(N, C) the scores of all labels with each of `vectors`."""
         sides = [np.repeat(output.embedding, len(vectors), axis=0) for output in self.outputs]
         sides[side] = vectors
         scores = yield from self.run.scores(sides)
-        assert scores is not None, "there were scores of the whole sentences"
+        assert scores is not None, "the full sentences have scores"
         return scores
 
 
-def log_odds(scores: Doubles, label: int, *, several: bool) -> Doubles:
-    """(N,) ln of a label's probability over that of the others, from (N, C) of all labels; `several` may hold."""
-    others = 1 - scores[:, label] if several else np.delete(scores, label, 1).sum(axis=1)
+def log_odds(scores: Doubles, label: int, *, multi_label: bool) -> Doubles:
+    """(N,) ln of a label's probability over that of its complement, from the probabilities (N, C) of all labels."""
+    others = 1 - scores[:, label] if multi_label else np.delete(scores, label, 1).sum(axis=1)
     tiny = np.finfo(np.float64).tiny
     odds: Doubles = np.log(np.maximum(scores[:, label], tiny)) - np.log(np.maximum(others, tiny))
     return odds

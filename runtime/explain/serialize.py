@@ -1,4 +1,4 @@
-"""What a model attends to, and the tokens that it reads, as dictionaries: the answers of /explain and /tokenize."""
+"""Explanations and tokens as dictionaries: the answers of /explain and /tokenize."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def tokens(text: TokenizedText) -> list[dict[str, Any]]:
 def explanation(
     card: Card, texts: list[TokenizedText], result: ExplainResult, k: int = 1
 ) -> dict[str, Any]:
-    """The answer of POST /explain (docs/explain.md), with numpy arrays for lists."""
+    """The answer of POST /explain (docs/explain.md), with numpy arrays in place of lists."""
     priors: dict[str, Any] = dict(result.priors)
     if result.alpha is not None:
         priors["alpha"] = result.alpha
@@ -50,11 +50,11 @@ def explanation(
     if result.ablation is not None:
         fields["ablation"] = [
             {
-                "prior": ablated.prior,
-                "cosine": ablated.cosine,
-                **_change(result.scores, ablated.scores, card),
+                "prior": ablation.prior,
+                "cosine": ablation.cosine,
+                **_change(result.scores, ablation.scores, card),
             }
-            for ablated in result.ablation
+            for ablation in result.ablation
         ]
     if result.faithfulness is not None:  # orjson writes dataclasses
         fields["faithfulness"] = {"k": k, "draws": DRAWS, "sentences": result.faithfulness}
@@ -65,28 +65,30 @@ def explanation(
 
 
 def _sentence(text: TokenizedText, explanation: ExplainOutputs) -> dict[str, Any]:
-    def listed(kind: str) -> list[dict[str, Any]]:
-        named = getattr(explanation, kind).items()
-        return [{"name": name, "weights": np.ascontiguousarray(array[0])} for name, array in named]
+    def weights(kind: str) -> list[dict[str, Any]]:
+        return [
+            {"name": name, "weights": np.ascontiguousarray(array[0])}
+            for name, array in getattr(explanation, kind).items()
+        ]
 
     return {
         "text": text.parse.text,
         "tokens": tokens(text),
         "tree": {"displacy": to_displacy(text.parse), "conllu": to_conllu(text.parse)},
-        **{kind: listed(kind) for kind in ("maps", "gate", "pooling")},
+        **{kind: weights(kind) for kind in ("maps", "gate", "pooling")},
     }
 
 
 def _answer_fields(scores: Doubles, card: Card) -> dict[str, Any]:
-    """The model's answer: a label and its scores, or how related a pair is."""
+    """The model's answer: a label and the labels' scores, or the relatedness of a pair."""
     if not card.labels:
         return {"relatedness": scores.item()}
-    named = dict(zip(card.labels, scores.tolist(), strict=True))
-    return {"prediction": {"label": _label(scores, card), "scores": named}}
+    by_label = dict(zip(card.labels, scores.tolist(), strict=True))
+    return {"prediction": {"label": _label(scores, card), "scores": by_label}}
 
 
 def _label(scores: Doubles, card: Card) -> str | None:
-    """The answer to scores (C,), None where the model abstains."""
+    """The label of scores (C,), None where the model abstains."""
     (label,) = chosen(card, scores[np.newaxis])
     return label
 

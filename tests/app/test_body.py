@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from heedful.app.errors import BodyTooLarge, MalformedBody
-from heedful.app.http.body import MAX_CONTAINERS, MAX_DEPTH, parse
+from heedful.app.http.body import MAX_CONTAINERS, MAX_DEPTH, parse_json
 from heedful.app.routes.compat.kserve_tensors import InferRequest
 from heedful.app.routes.compat.openai import EmbeddingsRequest
 from heedful.app.routes.compat.predict import PredictRequest
@@ -33,14 +33,14 @@ unhurried = settings(suppress_health_check=[HealthCheck.too_slow])
 @unhurried
 @given(VALUES)
 def test_reads_what_json_wrote(value: object) -> None:
-    assert parse(json.dumps(value).encode()) == value
+    assert parse_json(json.dumps(value).encode()) == value
 
 
 @unhurried
 @given(st.binary())
 def test_any_bytes_are_a_value_or_refused(body: bytes) -> None:
     try:
-        value = parse(body)
+        value = parse_json(body)
     except MalformedBody:
         return
     assert value == json.loads(body)
@@ -57,7 +57,7 @@ def test_any_bytes_are_a_value_or_refused(body: bytes) -> None:
 )
 def test_refuses_what_is_no_json(body: bytes) -> None:
     with pytest.raises(MalformedBody, match=r"not (JSON|UTF-8)"):
-        parse(body)
+        parse_json(body)
 
 
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
@@ -66,27 +66,27 @@ def test_the_depth_is_limited(opening: bytes, closing: bytes) -> None:
     wide = b"[" + b"[]," * MAX_DEPTH + b'"[[["]'
     both = b"[" + b"[]," * MAX_DEPTH + deepest[len(opening) : -len(closing)] + b"]"
     for value in (deepest, wide, both):
-        assert parse(value) == json.loads(value)
+        assert parse_json(value) == json.loads(value)
     for value in (deepest, b'"\\ud800",' + deepest, b'"\\\\","\\"",' + deepest):
         with pytest.raises(MalformedBody, match=f"more than {MAX_DEPTH} deep"):
-            parse(b"[" + value + b"]")
+            parse_json(b"[" + value + b"]")
 
 
 @pytest.mark.parametrize("unit", [b"[]", b'{"]":{}}', b'"\\\\",[]', b'"\\"",[]', b'"["  ,[]'])
 def test_the_lists_and_objects_are_counted_before_they_are_built(unit: bytes) -> None:
     with pytest.raises(BodyTooLarge, match=f"more than {MAX_CONTAINERS}: send several requests"):
-        parse(b"[" + b",".join([unit] * MAX_CONTAINERS))  # not even JSON
+        parse_json(b"[" + b",".join([unit] * MAX_CONTAINERS))  # not even JSON
 
 
 def test_what_looks_like_too_much_is_read() -> None:
     """Brackets in a text, the largest trees; a lone surrogate is let through for the runtime to name."""
     for text in ("[" * (MAX_CONTAINERS + 1), '\\"[{' * MAX_CONTAINERS):
-        assert parse(json.dumps([text]).encode()) == [text]
+        assert parse_json(json.dumps([text]).encode()) == [text]
     word = b'{"text":"a"}'
     words = Settings.model_fields["max_body_bytes"].default // (len(word) + 1)
-    assert len(parse(b"[" + b",".join([word] * words) + b"]")) == words
-    assert parse(b'{"inputs": "\\ud800", "x": 0.5}') == {"inputs": "\ud800", "x": 0.5}
-    assert math.isfinite(parse(b'["\\ud800", 1e300]')[1])
+    assert len(parse_json(b"[" + b",".join([word] * words) + b"]")) == words
+    assert parse_json(b'{"inputs": "\\ud800", "x": 0.5}') == {"inputs": "\ud800", "x": 0.5}
+    assert math.isfinite(parse_json(b'["\\ud800", 1e300]')[1])
 
 
 TENSOR = {"name": "text", "shape": ["a"] * 1000, "datatype": "BYTES", "data": []}

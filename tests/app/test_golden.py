@@ -46,7 +46,7 @@ async def test_what_moved_is_named_by_the_live_service(serve: Serve, tmp_path: P
         assert known["tiny-same"] < 1e-6  # looked at when it was loaded
         assert known["tiny-other"] < 1e-6  # with its own trees its vectors are right
         error = check(await client.get("/ready?deep=1"), 503, "golden_moved")
-        moved = f"golden vectors: tiny-other: the tree of {SENTENCES[0]!r} is another"
+        moved = f"golden vectors: tiny-other: the tree of {SENTENCES[0]!r} has changed"
         assert error["message"] == moved
         page = await metrics(client)
         assert 'heedful_golden_deviation{model="tiny-same"}' in page

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from heedful.app.process.listening import forget, listen
+from heedful.app.process.listening import listen, remove_file
 from heedful.runtime.errors import StartupError
 from tests.app.conftest import Start
 from tests.process import HOLDING, PATIENCE, Process, wait_for
@@ -97,6 +97,6 @@ def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:
                 listen(f"unix:{tmp_path / name}", 0)
     assert (tmp_path / "file").read_text() == "mine"
     for _ in range(2):
-        forget(f"unix:{tmp_path / 'socket'}")
+        remove_file(f"unix:{tmp_path / 'socket'}")
     with socket.socket() as silent, pytest.raises(StartupError, match="does not listen"):
         listen(f"fd:{silent.fileno()}", 0)

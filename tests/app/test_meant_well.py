@@ -162,7 +162,7 @@ async def test_aliases(serve: Serve) -> None:
 
 async def test_a_models_own_name_is_no_alias(serve: Serve, models: Path, tmp_path: Path) -> None:
     aliases = {"tiny-nli": "tiny-flat"}
-    with pytest.raises(StartupError, match="HEEDFUL_ALIASES: tiny-nli=tiny-flat: tiny-nli is a"):
+    with pytest.raises(StartupError, match="HEEDFUL_ALIASES: tiny-nli=tiny-flat: tiny-nli is the"):
         async with serve(aliases=aliases):
             pass
     folder = tmp_path / "models"

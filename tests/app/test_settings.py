@@ -61,7 +61,7 @@ log_format | xml | 'text' or 'json'
 log_level | loud | 'info', 'warning' or 'error'
 aliases | ms-san-embed | alias=model
 aliases | a= | alias=model
-aliases | a=b, c=d, a=e | the alias a is there twice
+aliases | a=b, c=d, a=e | the alias a is named twice
 cors_origins | https://a.example/ | https://a.example/ is no origin
 cors_origins | https://a.example, b.example | b.example is no origin
 cors_origins | https://A.example | in lower case

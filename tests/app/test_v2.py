@@ -21,7 +21,8 @@ async def infer(client: Client, model: str, *inputs: dict[str, Any], **more: Any
     assert (answer["model_name"], answer.get("id")) == (model, more.get("id"))
     for output in answer["outputs"]:
         assert int(np.prod(output["shape"])) == len(output["data"])
-    return {one["name"]: np.reshape(one["data"], one["shape"]) for one in answer["outputs"]}
+    outputs = answer["outputs"]
+    return {tensor["name"]: np.reshape(tensor["data"], tensor["shape"]) for tensor in outputs}
 
 
 async def test_an_embedding_model(client: Client) -> None:
@@ -66,7 +67,7 @@ async def test_tensors_in_bytes_are_refused(client: Client) -> None:
     body = {"inputs": [tensor("text", TEXTS)], "parameters": {"binary_data_output": True}}
     headers = {"Inference-Header-Content-Length": "9"}
     refused = await client.post(f"{FLAT}/infer", json=body, headers=headers)
-    assert "send them in it as data" in check(refused, 400, "wrong_content_type")["message"]
+    assert "send them in the JSON as data" in check(refused, 400, "wrong_content_type")["message"]
     answer = await post(client, f"{FLAT}/infer", **body)
     assert answer.headers["X-Ignored-Fields"] == "parameters.binary_data_output"
     assert len(answer.json()["outputs"][0]["data"]) == 8 * len(TEXTS)

@@ -1,4 +1,4 @@
-"""/classify with labels of the client's, against the cosines of /similarity and the entailment of /nli."""
+"""/classify with labels of the client's, against /similarity's cosines, /nli's entailment and a sentiment model."""
 
 import shutil
 from collections.abc import Sequence
@@ -8,9 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heedful.runtime.zero_shot import COSINE_WEIGHT, NONE_COSINE, NONE_ENTAILMENT, TEMPLATES
+from heedful.runtime.zero_shot import (
+    COSINE_WEIGHT,
+    NONE_COSINE,
+    NONE_ENTAILMENT,
+    POLARITY_WEIGHT,
+    TEMPLATES,
+)
+from heedful.text.parse import fingerprint
 from tests.app.conftest import Serve
 from tests.app.posting import TEXTS, Client, ask, check, metrics
+from tests.builders import BuiltParser, build_bundle
 
 pytestmark = pytest.mark.anyio
 LABELS = ["kids", "bad dog", "hands"]
@@ -21,7 +29,7 @@ async def expected(
 ) -> tuple[Any, float]:
     """Odds (3,) of the labels, and of none of them, computed from what other routes answer.
 
-    The cosine is the mean over the templates, entailment is of the first.
+    The cosine is the mean over the templates, entailment and polarity are of the first.
     """
     sides = [[template.replace("{}", label) for label in LABELS] for template in templates]
     odds, none = np.ones(len(LABELS)), 1.0
@@ -37,6 +45,11 @@ async def expected(
         judged = (await ask(client, "/nli", pairs=pairs, model="tiny-nli"))["results"]
         odds *= [result["scores"]["entailment"] for result in judged]
         none *= NONE_ENTAILMENT
+    if "polarity" in kinds:
+        rows = await ask(client, "/classify", inputs=[text, *sides[0]], model="tiny-tone")
+        by_label = [{one["label"]: one["score"] for one in row} for row in rows]
+        of_text, *of_labels = [row["positive"] - row["negative"] for row in by_label]
+        odds *= np.exp(POLARITY_WEIGHT * of_text * np.array(of_labels))
     return odds, none
 
 
@@ -70,6 +83,31 @@ async def test_scores_come_from_cosine_and_entailment(
         np.testing.assert_allclose(row["none"], none / (odds.sum() + none), rtol=1e-3)
         np.testing.assert_allclose(scores(many["labels"]), odds / (odds + none), rtol=1e-3)
         assert many["none"] == pytest.approx(row["none"])
+
+
+async def test_a_sentiment_model_scores_labels_too(
+    serve: Serve, models: Path, tmp_path: Path
+) -> None:
+    """Unless a model is named, or it cannot tell positive from negative."""
+    for part in ("parser", "tiny-flat", "tiny-nli"):
+        shutil.copytree(models / part, tmp_path / part)
+    parser = BuiltParser(tmp_path / "parser", "en_tiny", fingerprint(tmp_path / "parser"))
+    body = {"inputs": TEXTS, "labels": LABELS}
+
+    async def check_scores(kinds: str, **more: str) -> None:
+        async with serve(models=tmp_path) as client:
+            rows = await ask(client, "/classify", **body, **more)
+            for text, row in zip(TEXTS, rows, strict=True):
+                odds, none = await expected(client, text, kinds)
+                np.testing.assert_allclose(scores(row["labels"]), odds / odds.sum(), rtol=1e-3)
+                np.testing.assert_allclose(row["none"], none / (odds.sum() + none), rtol=1e-3)
+
+    labels = ("negative", "neutral", "positive")
+    build_bundle(tmp_path, parser, name="tiny-tone", task="sentiment", labels=labels)
+    await check_scores("cosine, entailment and polarity")
+    await check_scores("cosine", model="tiny-flat")
+    build_bundle(tmp_path, parser, name="tiny-tone", task="sst2", labels=labels)
+    await check_scores("cosine and entailment")
 
 
 @pytest.mark.parametrize("path", ["/classify", "/"])

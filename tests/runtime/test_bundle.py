@@ -257,7 +257,7 @@ def golden_of_int8() -> bytes:
         (VOCAB, lambda: b"words\nwithout\nspecials\n", "is not a vocabulary"),
         (VOCAB, lambda: b"<pad>\n<unk>\ndog\ndog\n", "holds a word twice"),
         (VOCAB, lambda: b"<pad>\n<unk>\n\xff\n", "utf-8"),
-        (GOLDEN, golden_of_int8, "has nothing for float32"),
+        (GOLDEN, golden_of_int8, "has no vectors for float32"),
         (ENCODER_INT8, lambda: b"no graph", "ONNX Runtime cannot load it"),
         (EXPLAIN_INT8, lambda: b"no graph", "does not open, or does not run"),
     ],

@@ -226,6 +226,6 @@ def test_a_long_sentence_has_no_curves(
 
 def test_margins_differ_where_the_probability_rounds_to_one() -> None:
     certain = np.array([[1.0, 1e-30, 1e-40], [1.0, 1e-20, 1e-25]])
-    odds = log_odds(certain, 0, several=False)
+    odds = log_odds(certain, 0, multi_label=False)
     assert odds == pytest.approx(-np.log([1e-30, 1e-20]), rel=1e-4)
-    assert log_odds(np.array([[0.8, 0.9]]), 0, several=True) == pytest.approx([np.log(4)])
+    assert log_odds(np.array([[0.8, 0.9]]), 0, multi_label=True) == pytest.approx([np.log(4)])

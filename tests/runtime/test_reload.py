@@ -232,7 +232,7 @@ def test_a_folder_that_may_not_be_entered_is_named(tmp_path: Path) -> None:
     command = [*right, sys.executable, "-c", LIST, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout == "[]\n"
-    assert f"{tmp_path}/bundle is passed over: this user may not enter it" in done.stderr
+    assert f"{tmp_path}/bundle is ignored: this user may not enter it" in done.stderr
 
 
 def test_the_last_models_stay_when_the_folder_is_empty(served: Served) -> None:

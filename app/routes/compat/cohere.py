@@ -1,4 +1,4 @@
-"""Cohere's embeddings: one or several kinds of numbers of the same texts."""
+"""Cohere's embeddings: vectors of the same texts in several types."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -11,14 +11,7 @@ from starlette.responses import Response
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.schemas import openapi_responses
-from heedful.app.schemas.base import (
-    FIRST_ERROR,
-    NOT_EMPTY,
-    OpenModel,
-    Text,
-    refused,
-    unsupported,
-)
+from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, OpenModel, Text, refused, unsupported
 from heedful.app.schemas.request_bodies import Dimensions, OutputDtype
 from heedful.runtime.answers import as_precision
 from heedful.runtime.engine.work import Steps
@@ -102,8 +95,8 @@ def _by_type(rows: Floats, types: Sequence[EmbeddingType]) -> Steps[bytes]:
     parts = []
     for name in types:
         if name == "base64":
-            written = yield from responses.rows([responses.base64_of(row) for row in rows])
+            vectors = yield from responses.rows([responses.base64_of(row) for row in rows])
         else:
-            written = yield from responses.rows(as_precision(rows, name))
-        parts.append(orjson.dumps(name) + b":" + written)
+            vectors = yield from responses.rows(as_precision(rows, name))
+        parts.append(orjson.dumps(name) + b":" + vectors)
     return b"{" + b",".join(parts) + b"}"

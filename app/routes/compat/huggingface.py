@@ -1,4 +1,4 @@
-"""POST /: what TEI and Hugging Face's InferenceClient send to a service's own address."""
+"""POST /: requests that TEI's clients and Hugging Face's InferenceClient send to a service's base URL."""
 
 from typing import Annotated
 
@@ -11,13 +11,13 @@ from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.routes import core
 from heedful.app.routes.compat import similarity
 from heedful.app.schemas import openapi_responses, request_bodies, response_bodies
-from heedful.app.schemas.base import AnyOf, told_apart
+from heedful.app.schemas.base import AnyOf, by_tag
 
 router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
 
 
 def _task(value: object) -> str | None:
-    """InferenceClient names no task: one sends `source_sentence`, another always `parameters`."""
+    """The task, which InferenceClient does not name: similarity has `source_sentence`, classification `parameters`."""
     if not isinstance(value, dict):
         return None
     inputs = value.get("inputs")
@@ -30,7 +30,7 @@ AnyRequest = Annotated[
     Annotated[request_bodies.EmbedRequest, Tag("<embed>")]
     | Annotated[request_bodies.ClassifyRequest, Tag("<classify>")]
     | Annotated[similarity.SimilarityRequest, Tag("<similarity>")],
-    told_apart(_task, "must be an object with inputs"),
+    by_tag(_task, "must be an object with inputs"),
     AnyOf(),
 ]
 

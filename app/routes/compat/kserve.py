@@ -35,7 +35,7 @@ from heedful.runtime.inference import Inference
 
 TAG = "Open Inference Protocol"
 BINARY = b"inference-header-content-length"
-"""Triton's header of a request whose tensors follow its JSON in bytes."""
+"""Triton's header of a request in which tensors in bytes follow the JSON."""
 
 
 class TensorRoute(InferenceRoute):
@@ -47,15 +47,15 @@ class TensorRoute(InferenceRoute):
         """Raises MalformedBody, BodyTooLarge."""
         if BINARY in record.headers:
             raise MalformedBody(
-                "tensors in bytes behind the JSON are not read: send them in it as data "
+                "tensors in bytes after the JSON are not supported: send them in the JSON as data "
                 "(tritonclient: binary_data=False)",
                 code="wrong_content_type",
             )
-        return request_body.parse(content)
+        return request_body.parse_json(content)
 
 
 def _with_text_errors(responses: openapi_responses.Documented) -> openapi_responses.Documented:
-    """The same for the OpenAPI document, with the protocol's errors."""
+    """The responses for the OpenAPI document, with the protocol's errors."""
     error = {"model": response_bodies.ProtocolError}
     return {
         status: response if status == 200 else {**response, **error}
@@ -67,8 +67,8 @@ router = APIRouter(tags=[TAG])
 infer_router = APIRouter(
     route_class=TensorRoute, responses=_with_text_errors(openapi_responses.ERRORS), tags=[TAG]
 )
-NAMED = openapi_responses.path_parameters("model")
-VERSIONED = openapi_responses.path_parameters("model", "version")
+MODEL_PATH = openapi_responses.path_parameters("model")
+VERSION_PATH = openapi_responses.path_parameters("model", "version")
 
 
 class Server(BaseModel):
@@ -134,8 +134,8 @@ READY = _with_text_errors(openapi_responses.documented(ModelReady, 401, 404, 503
 INFERRED = openapi_responses.documented(InferAnswer)
 
 
-@router.get("/v2/models/{model}", responses=METADATA, openapi_extra=NAMED)
-@router.get("/v2/models/{model}/versions/{version}", responses=METADATA, openapi_extra=VERSIONED)
+@router.get("/v2/models/{model}", responses=METADATA, openapi_extra=MODEL_PATH)
+@router.get("/v2/models/{model}/versions/{version}", responses=METADATA, openapi_extra=VERSION_PATH)
 async def model_metadata(request: Request) -> Response:
     """The model's tensors."""
     card = _card(request)
@@ -144,47 +144,49 @@ async def model_metadata(request: Request) -> Response:
     return responses.json({**fields, "inputs": inputs, "outputs": outputs})
 
 
-@router.get("/v2/models/{model}/ready", responses=READY, openapi_extra=NAMED)
-@router.get("/v2/models/{model}/versions/{version}/ready", responses=READY, openapi_extra=VERSIONED)
+@router.get("/v2/models/{model}/ready", responses=READY, openapi_extra=MODEL_PATH)
+@router.get(
+    "/v2/models/{model}/versions/{version}/ready", responses=READY, openapi_extra=VERSION_PATH
+)
 async def model_ready(request: Request) -> Response:
     """Whether the model answers."""
     return responses.json({"name": _card(request).name, "ready": True})
 
 
-@infer_router.post("/v2/models/{model}/infer", responses=INFERRED, openapi_extra=NAMED)
+@infer_router.post("/v2/models/{model}/infer", responses=INFERRED, openapi_extra=MODEL_PATH)
 @infer_router.post(
-    "/v2/models/{model}/versions/{version}/infer", responses=INFERRED, openapi_extra=VERSIONED
+    "/v2/models/{model}/versions/{version}/infer", responses=INFERRED, openapi_extra=VERSION_PATH
 )
 async def infer(body: InferRequest, request: InferenceRequest) -> Response:
     """The model's outputs for texts or pairs of texts."""
-    named = {} if body.id is None else {"id": responses.repeatable(body.id, "id")}
-    kind = SIGNATURES[_card(request).kind]
-    model = request.bind(kind.task, request.path_params["model"])
-    result = await _run(model, kind, body, request)
+    id_field = {} if body.id is None else {"id": responses.repeatable(body.id, "id")}
+    signature = SIGNATURES[_card(request).kind]
+    model = request.bind(signature.task, request.path_params["model"])
+    result = await _run(model, signature, body, request)
     values = np.asarray(result.value)
     numbers = values.astype(np.float32, copy=False).reshape(-1)
     outputs: list[dict[str, Any]] = [
-        {"name": kind.scores, "datatype": "FP32", "shape": values.shape, "data": numbers}
+        {"name": signature.scores, "datatype": "FP32", "shape": values.shape, "data": numbers}
     ]
-    if kind.labelled:
+    if signature.has_labels:
         labels = [label or "" for label in chosen(model.card, values)]  # a BYTES tensor has no null
         outputs.append(
             {"name": "label", "datatype": "BYTES", "shape": [len(labels)], "data": labels}
         )
     fields = {"model_name": model.card.name, "model_version": model.card.version}
-    return responses.json({**fields, **named, "outputs": wanted_outputs(outputs, body)})
+    return responses.json({**fields, **id_field, "outputs": wanted_outputs(outputs, body)})
 
 
 async def _run(
-    model: Inference, kind: Signature, body: InferRequest, request: InferenceRequest
+    model: Inference, signature: Signature, body: InferRequest, request: InferenceRequest
 ) -> Result[npt.NDArray[Any]]:
-    inputs = read_inputs(body.inputs, kind)
+    inputs = read_inputs(body.inputs, signature)
     parameters = body.parameters or InferParameters()
     mean = parameters.long == "mean"
     truncate = request.truncates(parameters.truncate)
-    if kind.task == "embed":
+    if signature.task == "embed":
         return await request.run(model.embed(inputs, truncate=truncate, mean=mean, normalize=True))
-    if kind.task == "relatedness":
+    if signature.task == "relatedness":
         return await request.run(model.relatedness(inputs, truncate=truncate))
     return await request.run(model.classify(inputs, truncate=truncate))
 
@@ -192,10 +194,10 @@ async def _run(
 def _card(request: Request) -> Card:
     """The card of the model that the path names. Raises Unavailable, UnknownModel."""
     ready_service(request)
-    named = request.path_params
-    bound = InferenceRequest(request.scope, request.receive).bind("embed", named["model"])
-    card = bound.card  # every model embeds
-    if named.get("version", card.version) != card.version:
-        message = f"{card.name} has the version {card.version} alone; leave the version out"
+    parameters = request.path_params
+    inference = InferenceRequest(request.scope, request.receive).bind("embed", parameters["model"])
+    card = inference.card  # each model embeds
+    if parameters.get("version", card.version) != card.version:
+        message = f"{card.name} has only the version {card.version}; leave the version out"
         raise UnknownModel(message, param="version")
     return card

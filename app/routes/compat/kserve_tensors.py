@@ -18,7 +18,7 @@ from heedful.runtime.model_registry import Task
 from heedful.text.kinds import Kind
 
 MAX_DIMENSIONS = 32
-"""Of a tensor: as many as numpy had for long. The product of a million sizes would take minutes."""
+"""Of a tensor, as in numpy 1. The product of a million sizes would take minutes."""
 
 
 class InferParameters(OpenModel):
@@ -27,7 +27,7 @@ class InferParameters(OpenModel):
 
 
 def _flat(data: list[Any]) -> list[str]:
-    """Nested lists of texts in row-major order. For pydantic, which reads large bodies in a thread."""
+    """Nested lists of texts in row-major order. As part of validation, which happens in a thread for large bodies."""
     flat: list[str] = []
     for item in data:
         if isinstance(item, list):
@@ -84,62 +84,64 @@ class OutputTensor(TensorMetadata):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A kind of model's tensors."""
+    """The tensors of a kind of model."""
 
     task: Task
     inputs: tuple[str, ...]
-    scores: str  # the name of its numbers
-    labelled: bool
+    scores: str  # the name of the output with numbers
+    has_labels: bool
 
 
 SIGNATURES: Mapping[Kind, Signature] = {
-    "embedding": Signature("embed", ("text",), "embedding", labelled=False),
-    "classification": Signature("classify", ("text",), "probabilities", labelled=True),
-    "nli": Signature("nli", ("premise", "hypothesis"), "probabilities", labelled=True),
-    "relatedness": Signature("relatedness", ("a", "b"), "score", labelled=False),
+    "embedding": Signature("embed", ("text",), "embedding", has_labels=False),
+    "classification": Signature("classify", ("text",), "probabilities", has_labels=True),
+    "nli": Signature("nli", ("premise", "hypothesis"), "probabilities", has_labels=True),
+    "relatedness": Signature("relatedness", ("a", "b"), "score", has_labels=False),
 }
 
 
 def metadata(card: Card) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The model's inputs and outputs."""
-    kind = SIGNATURES[card.kind]
-    width = {"embedding": [card.dimension], "score": []}.get(kind.scores, [len(card.labels)])
-    outputs = [{"name": kind.scores, "datatype": "FP32", "shape": [-1, *width]}]
-    if kind.labelled:
+    signature = SIGNATURES[card.kind]
+    width = {"embedding": [card.dimension], "score": []}.get(signature.scores, [len(card.labels)])
+    outputs = [{"name": signature.scores, "datatype": "FP32", "shape": [-1, *width]}]
+    if signature.has_labels:
         outputs.append({"name": "label", "datatype": "BYTES", "shape": [-1]})
-    inputs = [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in kind.inputs]
+    inputs = [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in signature.inputs]
     return inputs, outputs
 
 
-def read_inputs(tensors: list[Tensor], kind: Signature) -> Inputs:
-    """The texts of the tensors, which must be those that the model reads. Raises BadInput."""
+def read_inputs(tensors: list[Tensor], signature: Signature) -> Inputs:
+    """The texts of the tensors, which must be the model's inputs. Raises BadInput."""
     columns: list[list[str]] = []
-    for name in kind.inputs:
-        at = next((i for i, tensor in enumerate(tensors) if tensor.name == name), None)
-        if at is None:
-            names = " and ".join(kind.inputs)
+    names = " and ".join(signature.inputs)
+    for name in signature.inputs:
+        index = next((i for i, tensor in enumerate(tensors) if tensor.name == name), None)
+        if index is None:
             sent = ", ".join(repr(tensor.name[:100]) for tensor in tensors[:10]) or "none"
             message = f"inputs: the model reads {names}, not {sent}; name a tensor {name}"
             raise BadInput(message, param="inputs")
-        tensor, count = tensors[at], len(tensors[at].data)
+        tensor, count = tensors[index], len(tensors[index].data)
         if math.prod(tensor.shape) != count:
-            path = f"inputs[{at}].shape"
+            path = f"inputs[{index}].shape"
             message = f"{path}: is {tensor.shape}, but data has {count} texts: send [{count}]"
             raise BadInput(message, param=path)
         columns.append(tensor.data)
+    seen: set[str] = set()
     for i, tensor in enumerate(tensors):
-        if tensor.name not in kind.inputs or tensor.name in {before.name for before in tensors[:i]}:
-            path, names = f"inputs[{i}].name", " and ".join(kind.inputs)
+        if tensor.name not in signature.inputs or tensor.name in seen:
+            path = f"inputs[{i}].name"
             raise BadInput(f"{path}: the model reads {names}, each once; leave it out", param=path)
+        seen.add(tensor.name)
     if len({len(column) for column in columns}) > 1:
         raise BadInput("inputs: the two tensors differ in length", param="inputs")
-    paths = [f"inputs.{name}[{row}]" for row in range(len(columns[0])) for name in kind.inputs]
+    paths = [f"inputs.{name}[{row}]" for row in range(len(columns[0])) for name in signature.inputs]
     texts = list(itertools.chain.from_iterable(zip(*columns, strict=True)))
     return Inputs(texts, paths, "inputs", len(columns), "set parameters.truncate to true")
 
 
 def wanted_outputs(outputs: list[dict[str, Any]], body: InferRequest) -> list[dict[str, Any]]:
-    """Those of `outputs` that the request wants, in its order. Raises BadInput."""
+    """The outputs that the request names, in its order; without names, all. Raises BadInput."""
     by_name = {output["name"]: output for output in outputs}
     for i, wanted in enumerate(body.outputs or ()):
         if wanted.name not in by_name:

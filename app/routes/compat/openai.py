@@ -11,14 +11,8 @@ from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.routes.compat import token_ids
 from heedful.app.routes.status import ready_service
-from heedful.app.schemas import given_trees, openapi_responses
-from heedful.app.schemas.base import (
-    FIRST_ERROR,
-    NOT_EMPTY,
-    OpenModel,
-    Text,
-    told_apart,
-)
+from heedful.app.schemas import openapi_responses, tree_bodies
+from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, OpenModel, Text, by_tag
 from heedful.app.schemas.request_bodies import Dimensions, Long, OutputDtype, Truncate, not_both
 from heedful.app.state import state_of
 from heedful.runtime.answers import as_precision
@@ -29,7 +23,7 @@ models_router = APIRouter(tags=["OpenAI"])
 
 
 def _shape(value: object) -> str | None:
-    """A text, token ids, or a list of either."""
+    """The tag of a text, token ids, or a list of either."""
     if isinstance(value, str):
         return "<one>"
     if not isinstance(value, list):
@@ -50,7 +44,7 @@ class EmbeddingsRequest(OpenModel):
             NOT_EMPTY,
             Tag("<ids of many>"),
         ],
-        told_apart(_shape, "must be a string or a list of strings"),
+        by_tag(_shape, "must be a string or a list of strings"),
         Field(description="One text, a list of them, or token ids of cl100k_base."),
     ]
     model: str = Field(description="A name from /v1/models.")
@@ -92,7 +86,7 @@ class Embeddings(BaseModel):
 async def embeddings(body: EmbeddingsRequest, request: InferenceRequest) -> Response:
     """One vector of length 1 for each input, in order."""
     model = request.bind("embed", body.model)
-    inputs = given_trees.read_inputs(await _texts(body.input), "input")
+    inputs = tree_bodies.read_inputs(await _texts(body.input), "input")
     truncate = request.truncates(body.truncate)
     result = await request.run(
         model.embed(
@@ -125,14 +119,14 @@ async def embeddings(body: EmbeddingsRequest, request: InferenceRequest) -> Resp
     )
 
 
-async def _texts(given: str | list[str] | list[int] | list[list[int]]) -> str | list[str]:
+async def _texts(value: str | list[str] | list[int] | list[list[int]]) -> str | list[str]:
     """The texts of the field `input`. Raises BadInput for token ids that cannot be decoded."""
-    if isinstance(given, str) or not given or isinstance(given[0], str):
-        return cast("str | list[str]", given)
-    if isinstance(given[0], int):
-        [text] = await token_ids.decode([given], "input")
+    if isinstance(value, str) or not value or isinstance(value[0], str):
+        return cast("str | list[str]", value)
+    if isinstance(value[0], int):
+        [text] = await token_ids.decode([value], "input")
         return text
-    return await token_ids.decode(given, "input")
+    return await token_ids.decode(value, "input")
 
 
 class OpenAIModel(BaseModel):
@@ -161,11 +155,11 @@ async def models(request: Request) -> Response:
 async def model(request: Request) -> Response:
     """One model, by its name or an alias."""
     name = request.path_params["model"]
-    listed = _models(request)
-    for entry in listed:
+    entries = _models(request)
+    for entry in entries:
         if entry["id"] == name:
             return responses.json(entry)
-    known = ", ".join(entry["id"] for entry in listed)
+    known = ", ".join(entry["id"] for entry in entries)
     raise UnknownModel(f"there is no model {name[:100]!r}; known are: {known}", param="model")
 
 

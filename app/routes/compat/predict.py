@@ -15,7 +15,7 @@ from heedful.app.schemas.base import (
     IGNORE_UNKNOWN,
     NOT_EMPTY,
     Text,
-    told_apart,
+    by_tag,
     unsupported,
 )
 from heedful.app.schemas.huggingface_bodies import (
@@ -71,7 +71,7 @@ class PredictRequest(request_bodies.Request, request_bodies.Truncation, HubField
         Annotated[Text, Tag("<text>")]
         | Annotated[TextOrPair, Tag("<row>")]
         | Annotated[Batch, Tag("<batch>")],
-        told_apart(_shape, "must be a text, a pair [text, text], or a list of such lists"),
+        by_tag(_shape, "must be a text, a pair [text, text], or a list of such lists"),
         Field(description="A text, a pair, or a batch: all [text], or all pairs."),
     ]
     parameters: ClassifyParameters | None = PARAMETERS
@@ -107,5 +107,5 @@ async def predict(body: PredictRequest, request: InferenceRequest) -> Response:
     scores = apply_function(result.value, body.function)
     top_k = body.parameters.top_k if body.parameters else None
     ranked = [responses.ranked(row, model.card, top_k, raw=raw) for row in scores]
-    listed = isinstance(body.inputs, Batch) or body.parameters is not None
-    return responses.json(ranked if listed else ranked[0])
+    is_list = isinstance(body.inputs, Batch) or body.parameters is not None
+    return responses.json(ranked if is_list else ranked[0])

@@ -1,4 +1,4 @@
-"""One text compared with many by their cosines: TEI's two routes, and the rerank of Cohere and Jina."""
+"""A text compared with many by their cosines: TEI's two routes, and the rerank of Cohere and Jina."""
 
 from typing import Annotated, Any, ClassVar
 
@@ -17,7 +17,7 @@ from heedful.app.schemas.base import (
     AnyOf,
     OpenModel,
     Text,
-    told_apart,
+    by_tag,
     unsupported,
 )
 from heedful.runtime.answers import Result
@@ -79,14 +79,14 @@ async def similarity(body: SimilarityRequest, request: InferenceRequest) -> Resp
     return responses.json(result.value)
 
 
-COHERES_TOKENS = 4096
+COHERE_TOKENS = 4096
 """Cohere's default of max_tokens_per_doc, which some of its clients always send."""
 
 
 class Document(OpenModel):
     """Its other fields are given back with it."""
 
-    given_back: ClassVar[bool] = True
+    is_repeated: ClassVar[bool] = True
 
     text: Text
 
@@ -97,14 +97,14 @@ def _kind(value: object) -> str | None:
     return "<object>" if isinstance(value, dict | Document) else None
 
 
-def _text_alone(fields: list[str] | None) -> list[str] | None:
+def _only_text(fields: list[str] | None) -> list[str] | None:
     if fields not in (None, ["text"]):
-        raise unsupported('documents are ranked by their text alone; send ["text"] or leave it out')
+        raise unsupported('documents are ranked only by their text; send ["text"] or leave it out')
     return fields
 
 
 def _not_cut(tokens: int | None) -> int | None:
-    if tokens not in (None, COHERES_TOKENS):
+    if tokens not in (None, COHERE_TOKENS):
         raise unsupported("documents are not cut, long ones are averaged; leave it out")
     return tokens
 
@@ -116,18 +116,18 @@ class DocumentsRequest(OpenModel):
         list[
             Annotated[
                 Annotated[Text, Tag("<text>")] | Annotated[Document, Tag("<object>")],
-                told_apart(_kind, "must be a string or an object with text"),
+                by_tag(_kind, "must be a string or an object with text"),
             ]
         ],
         FIRST_ERROR,
         NOT_EMPTY,
     ]
-    rank_fields: Annotated[list[str] | None, AfterValidator(_text_alone)] = Field(
+    rank_fields: Annotated[list[str] | None, AfterValidator(_only_text)] = Field(
         None, description='Cohere\'s. Refused unless it is ["text"]: nothing else is ranked.'
     )
     max_tokens_per_doc: Annotated[int | None, AfterValidator(_not_cut)] = Field(
         None,
-        description=f"Cohere's. Refused unless it is its default, {COHERES_TOKENS}: long documents are averaged.",
+        description=f"Cohere's. Refused unless it is its default, {COHERE_TOKENS}: long documents are averaged.",
     )
     top_n: int | None = Field(None, ge=1, description="Return this many of the best documents.")
     return_documents: bool | None = Field(
@@ -155,13 +155,16 @@ class Reranked(BaseModel):
 def _shape(value: object) -> str | None:
     if not isinstance(value, dict):
         return None
-    given = "documents" if "documents" in value and value.get("texts") is None else "texts"
-    return f"<{given}>"  # clients send null for what they do not set
+    if (
+        "documents" in value and value.get("texts") is None
+    ):  # clients send null for fields that they do not set
+        return "<documents>"
+    return "<texts>"
 
 
 AnyRerankRequest = Annotated[
     Annotated[RerankRequest, Tag("<texts>")] | Annotated[DocumentsRequest, Tag("<documents>")],
-    told_apart(_shape, "must be an object with query and texts, or with query and documents"),
+    by_tag(_shape, "must be an object with query and texts, or with query and documents"),
     AnyOf(),
 ]
 
@@ -210,7 +213,7 @@ async def _rerank_documents(
         {
             "index": index,
             "relevance_score": result.value[index],
-            **({"document": _given_back(body.documents[index], index)} if returned else {}),
+            **({"document": _repeated(body.documents[index], index)} if returned else {}),
         }
         for index in order[: body.top_n].tolist()
     ]
@@ -225,7 +228,7 @@ async def _rerank_documents(
     )
 
 
-def _given_back(document: str | Document, index: int) -> dict[str, Any]:
+def _repeated(document: str | Document, index: int) -> dict[str, Any]:
     if isinstance(document, str):
         return {"text": document}
     return responses.repeatable(
@@ -244,6 +247,6 @@ async def _ranked(
 ) -> tuple[Result[Doubles], Ints]:
     """The cosines (N,) of the query with the texts, which the field `path` holds; and their indices, best first."""
     model = request.bind("embed", body.model)
-    query, others = Inputs([body.query], ["query"]), Inputs.from_texts(texts, path)
-    result = await request.run(model.similarity(query, others, truncate=truncate, mean=mean))
+    query, candidates = Inputs([body.query], ["query"]), Inputs.from_texts(texts, path)
+    result = await request.run(model.similarity(query, candidates, truncate=truncate, mean=mean))
     return result, np.argsort(-result.value, kind="stable")

@@ -1,4 +1,4 @@
-"""Trees that clients send instead of texts: they are used as given, and nothing is parsed.
+"""Trees that clients send instead of texts, in two shapes. They are used without parsing.
 
 `/explain` answers in the same two shapes.
 """
@@ -7,12 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import (
-    BaseModel,
-    Field,
-    PrivateAttr,
-    Tag,
-)
+from pydantic import BaseModel, Field, PrivateAttr, Tag
 
 from heedful.app.schemas.base import FIRST_ERROR, StrictModel, Text, by_shape
 from heedful.runtime.errors import BadInput
@@ -48,25 +43,25 @@ class Displacy(StrictModel):
 
 
 class Tree(StrictModel):
-    """Read together with the body, which is done in a thread where it is large."""
+    """Read when the body is validated, which happens in a thread if the body is large."""
 
-    _read: Parse | ValueError = PrivateAttr()
+    _result: Parse | ValueError = PrivateAttr()
 
     def model_post_init(self, _: object) -> None:
         try:
-            self._read = self._parse()
+            self._result = self._parse()
         except ValueError as error:
-            self._read = error
+            self._result = error
 
     def _parse(self) -> Parse:
-        """Raises ValueError where it is no tree."""
+        """Raises ValueError where the fields are no tree."""
         raise NotImplementedError
 
     def parse(self) -> Parse:
-        """Raises ValueError where it is no tree."""
-        if isinstance(self._read, ValueError):
-            raise self._read
-        return self._read
+        """Raises ValueError where the fields are no tree."""
+        if isinstance(self._result, ValueError):
+            raise self._result
+        return self._result
 
 
 class DisplacyTree(Tree):
@@ -95,8 +90,7 @@ class Trees(BaseModel):
     conllu: str
 
 
-Given = str | DisplacyTree | ConlluTree
-
+TextOrTree = str | DisplacyTree | ConlluTree
 
 Item = Annotated[
     Annotated[Text, Tag("<text>")]
@@ -108,24 +102,24 @@ Item = Annotated[
 ]
 
 
-def read_inputs(inputs: Given | Sequence[Given], path: str = "inputs") -> Inputs:
-    """The field `path`, which holds one text or tree, or a list of them. Raises BadInput."""
+def read_inputs(inputs: TextOrTree | Sequence[TextOrTree], path: str = "inputs") -> Inputs:
+    """The inputs in the field `path`: a text or tree, or a list of them. Raises BadInput."""
     if isinstance(inputs, str):
         return Inputs([inputs], [path], path)
-    if isinstance(inputs, Given):
+    if isinstance(inputs, TextOrTree):
         return read([inputs], [path], path)
     return read(inputs, [f"{path}[{i}]" for i in range(len(inputs))], path)
 
 
 def read(
-    items: Sequence[Given], paths: Sequence[str], path: str = "inputs", texts_per_row: int = 1
+    items: Sequence[TextOrTree], paths: Sequence[str], path: str = "inputs", texts_per_row: int = 1
 ) -> Inputs:
     """Texts, and trees as parses. Raises BadInput, which names the tree's field."""
-    read = [_read(item, where) for item, where in zip(items, paths, strict=True)]
-    return Inputs(read, paths, path, texts_per_row)
+    inputs = [_read(item, item_path) for item, item_path in zip(items, paths, strict=True)]
+    return Inputs(inputs, paths, path, texts_per_row)
 
 
-def _read(item: Given, path: str) -> str | Parse:
+def _read(item: TextOrTree, path: str) -> str | Parse:
     if isinstance(item, str):
         return item
     try:
