@@ -131,7 +131,7 @@ def test_kept_neighbours_are_those_that_both_have() -> None:
     ("effort", "texts", "epochs"),
     [
         ("quick", 100_000, [3]),
-        ("normal", 200_000, [5, 2]),
+        ("normal", 300_000, [5, 2]),
         ("high", 100_000, [21, 9]),
         ("normal", 10_000_000, [1]),
     ],
