@@ -301,12 +301,12 @@ def test_a_folder_that_is_replaced_while_it_is_read_is_whole_or_refused(
 
     writer = threading.Thread(target=replace)
     writer.start()
-    whole = 0
+    complete = 0
     while not over.is_set():
         with contextlib.suppress(BundleError):
             read = bundle.read(folder)
             for name, content in read.files.items():
                 assert hashlib.sha256(content).hexdigest() == read.card.files[name]
-            whole += 1
+            complete += 1
     writer.join()
-    assert whole
+    assert complete

@@ -23,8 +23,8 @@ def test_every_word_has_pieces_and_every_piece_a_word(tokens: list[str]) -> None
     assert counts.shape == (len(tokens),)
     assert counts.min() >= 1
     assert counts.sum() == len(ids)
-    alone = [PIECES.split([token])[0] for token in tokens]
-    np.testing.assert_array_equal(ids, np.concatenate(alone))
+    separate = [PIECES.split([token])[0] for token in tokens]
+    np.testing.assert_array_equal(ids, np.concatenate(separate))
 
 
 def test_a_word_is_split_into_its_longest_pieces() -> None:
