@@ -66,16 +66,12 @@ def _pair(pair: Pair, path: str, sides: tuple[str, str]) -> tuple[Any, Any]:
 
 
 def _rows(rows: Iterable[T], path: str, expected: str) -> list[T]:
-    """A list of the rows. Raises BadInput for a string or another value that is no list of rows."""
+    """The rows as a list of Python's values. Raises BadInput for a string or another value that is no list of rows."""
     if isinstance(rows, str):
         raise BadInput(f"{path} is one string: give a list of {expected}", param=path)
     if isinstance(rows, NO_ROWS) or not isinstance(rows, Iterable):
         raise BadInput(f"{path} is {type(rows).__name__}: give a list of {expected}", param=path)
-    return as_list(rows)
-
-
-def as_list(rows: Iterable[T]) -> list[T]:
-    """The rows as Python's values, also of Arrow's arrays, whose scalars are no strings."""
+    # Of Arrow's arrays, whose scalars are no strings.
     to_pylist: Callable[[], list[T]] | None = getattr(rows, "to_pylist", None)
     return to_pylist() if to_pylist else list(rows)
 

@@ -45,10 +45,8 @@ class TableModel:
         self.model = load(model, threads=1, **load_keywords)
         method: Literal["embed", "classify"] = "embed" if task == "embed" else "classify"
         self._question = Question(task, method, keywords or {})
-        answers = self._ask(
-            [["A text."] * len(self._texts)]
-        )  # warms up, and raises for wrong arguments
-        self._width = answers.shape[1]
+        # Warms up, and raises for wrong arguments.
+        self._width = self._ask([["A text."] * len(self._texts)]).shape[1]
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """A row for each row of the table, in order: the id, the answer, `outcome` and `error`.

@@ -88,11 +88,9 @@ def _infixes(rules: list[str]) -> list[str]:
     """spaCy's infix rules, without those that split too much."""
     if NUMBERS not in rules or sum(HYPHENS in rule for rule in rules) != 1:
         raise ValueError("spaCy's infix rules are not those of spaCy 3.8")
-    alternatives = (
+    alternatives = (  # by length: a look-behind has one
         "|".join(f"[{word[0]}{word[0].upper()}]{word[1:]}" for word in words)
-        for _, words in groupby(
-            sorted(BOUND_PREFIXES, key=len), len
-        )  # a look-behind has one length
+        for _, words in groupby(sorted(BOUND_PREFIXES, key=len), len)
     )
     hyphens = "".join(rf"(?<!\b(?:{words}))" for words in alternatives) + HYPHENS
     return [*RANGES, *(rule.replace(HYPHENS, hyphens) for rule in rules if rule != NUMBERS)]

@@ -120,8 +120,9 @@ class Parser:
             self.trees = parser
         elif nlp.pipe_names:
             self.trees = PipelineTrees(nlp, self.tokenizer)
-        if parser is self.trees:  # another pipe may read more
-            _limit_attributes(ATTRIBUTES, nlp.vocab)
+        if parser is self.trees:  # spaCy would compute twenty attributes of new words, in Python
+            vocab: Any = nlp.vocab
+            vocab.lex_attr_getters = {name: vocab.lex_attr_getters[name] for name in ATTRIBUTES}
         self.name = name
         self.fingerprint = fingerprint
 
@@ -232,8 +233,3 @@ def fingerprint(folder: Path) -> str:
             content = content.replace(NAME.encode(), b"spacy.Tokenizer.v1")
         digest.update(hashlib.sha256(content).digest())
     return digest.hexdigest()
-
-
-def _limit_attributes(attributes: Sequence[int], vocab: Any) -> None:
-    """Compute only these attributes of new words: spaCy has twenty, in Python."""
-    vocab.lex_attr_getters = {name: vocab.lex_attr_getters[name] for name in attributes}

@@ -35,18 +35,6 @@ PAUSE_SECONDS = 0.002
 class Work(Generic[T]):
     """Items for a runner, and its output for each."""
 
-    __slots__ = (
-        "costs",
-        "items",
-        "left",
-        "number",
-        "outputs",
-        "planned",
-        "request",
-        "runner",
-        "seconds",
-    )
-
     def __init__(self, runner: Runner[T], items: Sequence[Any]) -> None:
         self.runner, self.items = runner, items
         self.outputs: list[Any] = [None] * len(items)

@@ -236,7 +236,7 @@ def test_a_classifier_is_not_saved_over_its_model_or_other_files(
     notes.write_text("years of work")
     before = card.read_bytes()
     for folder, reason in (
-        (card.parent, "tiny-flat: .*under the classifier: save into another"),
+        (card.parent, "tiny-flat: .*that the classifier uses: save into another"),
         (notes.parent, "not empty: name a new folder"),
     ):
         with pytest.raises(BundleError, match=reason):

@@ -191,7 +191,7 @@ TYPICAL_CARD = {"dataset": "toy", "sentences": 10, "centroids": 1, "threshold": 
         ({"kind": "embedding"}, "has no labels"),
         ({"kind": "relatedness"}, "has no labels"),
         ({"typical": TYPICAL_CARD}, "typical and typical.npz belong together"),
-        ({"kind": "embedding", "labels": []}, "files must name exactly encoder.onnx, vocab.txt"),
+        ({"kind": "embedding", "labels": []}, "files must name encoder.onnx, vocab.txt"),
         ({"kind": "relatedness", "labels": []}, "has the inputs sentence"),
         ({"version": "0" * 12}, "version is not that of the card and its files"),
         ({"parser": {"name": "en_tiny", "fingerprint": "short"}}, "parser.fingerprint: "),

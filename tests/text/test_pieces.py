@@ -90,7 +90,7 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     for content, reason in (
         ("{", "is not a tokenizer: "),
-        (Tokenizer(models.WordPiece({"[UNK]": 0})).to_str(), "does not say how many pieces"),
+        (Tokenizer(models.WordPiece({"[UNK]": 0})).to_str(), "has no limit of pieces"),
     ):
         file.write_text(content)
         with pytest.raises(ValueError, match=reason):

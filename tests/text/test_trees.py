@@ -94,8 +94,8 @@ SECOND = LINE.replace("\t0\t", "\t2\t")
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "it holds no token"),
-        ("# text = dog\n", "it holds no token"),
+        ("", "the tree has no token"),
+        ("# text = dog\n", "the tree has no token"),
         ("1 dog", "line 1 has 1 columns"),
         (LINE.replace("1", "2", 1), "line 1: ID must be 1"),
         (LINE.replace("\t0\t", "\t-1\t"), "line 1: HEAD must be a number"),
