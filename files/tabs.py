@@ -2,8 +2,8 @@
 
 Spreadsheets, pandas and Python's csv put quotation marks around a cell that holds a tab, a line end or a quotation
 mark, and double those inside. Files written by hand, or in a loop, quote nothing, and a text may begin with a quotation
-mark. So cells are read as quoted cells if these are as many as the header has, and else as they are if these are as
-many. Lines that can be read both as one row and as several rows are refused.
+mark. So cells are read as quoted if they are then as many as the header has, else as unquoted if they are then as many.
+Lines that can be read both as one row and as several rows are refused.
 """
 
 import re
