@@ -8,10 +8,9 @@ import re
 from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from heedful.runtime.errors import BadInput
 
@@ -53,7 +52,7 @@ document.getElementById("answer").append(...judgement(answer, {multi_label}), ..
 
 def html(answer: Answer, *, multi_label: bool = False) -> str:
     """The page, whose policy forbids loading. `multi_label`: a text may have several labels."""
-    data = json.dumps(answer, default=np.ndarray.tolist)
+    data = json.dumps(answer, default=methodcaller("tolist"))
     return PAGE.format(
         title=escape(f"What {answer['model']} attends to"),
         priors=escape(_priors(answer)),

@@ -80,11 +80,16 @@ def _serve(settings: Settings, listener: socket.socket) -> None:
         run(Server(create_app(settings), lambda: listener, at_once=True))
         return
     table = ProcessTable(size, settings.hang_timeout)
-    # The serving processes share the models. With CUDA each opens its sessions after the fork.
-    loaded = load_before_fork(settings.models, settings.parser) if device == "cpu" else None
     with listening.for_processes(listener, settings.host, size) as (listeners, open_listener):
         serve_child = partial(serve_in_child, settings, open_listener)
-        Parent(table, settings, serve_child, listeners, loaded).run()
+        Parent(
+            table,
+            settings,
+            serve_child,
+            listeners,
+            # Processes share the models, which no variable here may keep. With CUDA each loads them after the fork.
+            load_before_fork(settings.models, settings.parser) if device == "cpu" else None,
+        ).run()
 
 
 def run(server: Server) -> None:
