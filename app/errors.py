@@ -97,11 +97,6 @@ def body_too_large(limit: int) -> BodyTooLarge:
     return BodyTooLarge(f"the body is larger than {limit} bytes; send fewer inputs in one request")
 
 
-def line_too_long(limit: int) -> BodyTooLarge:
-    """For a line of NDJSON of more than `limit` bytes."""
-    return BodyTooLarge(f"a line is longer than {limit} bytes: send fewer inputs in it")
-
-
 MESSAGES: Mapping[str, str] = {
     "bool_parsing": "must be true or false",
     "bool_type": "must be true or false",

@@ -151,11 +151,11 @@ class Texts:
             CommandError,
             integers=bool(columns.id),
             option=self._option,
-            whole=columns.whole,
-            other_encoding="" if dialect.encoding else f", or set --encoding: {KNOWN}",
+            keeps_record=columns.whole,
+            encoding_remedy="" if dialect.encoding else f", or set --encoding: {KNOWN}",
             separator=dialect.delimiter,
         )
-        self.wrong = self._rows.wrong
+        self.wrong = self._rows.error_at
 
     @property
     def size(self) -> int | None:

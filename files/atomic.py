@@ -1,7 +1,4 @@
-"""Files and folders that appear whole or not at all.
-
-The module is in this package because every package that writes files may import `text`.
-"""
+"""Files and folders that appear whole or not at all."""
 
 import glob
 import json
@@ -17,14 +14,14 @@ import numpy.typing as npt
 
 
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Call `write` on a file of this call alone, beside `path`, flush it to the disk and rename it to `path`.
+    """Call `write` on a temporary file next to `path`, flush it to the disk and rename it to `path`.
 
-    A kill before the rename, which is the last step, leaves that file: `remove_parts` removes it. An OSError
-    names `path` where it names that file or none, as that of a full disk does.
+    A kill before the rename, which is the last step, leaves the temporary file, which `remove_parts` removes. An
+    OSError names `path` if it names the temporary file or none, as that of a full disk.
     """
     part = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
-        with _named(path, part):
+        with _errors_named(path, part):
             write(part)
             _sync(part)
             part.replace(path)
@@ -34,7 +31,7 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def remove_parts(path: Path) -> None:
-    """Remove what calls of `write_file` on `path` left that were killed. No other may run meanwhile."""
+    """Remove the temporary files of killed calls of `write_file` on `path`. No other call may run meanwhile."""
     for part in path.parent.glob(f".{glob.escape(path.name)}-{'[0-9a-f]' * 8}"):
         part.unlink()
 
@@ -45,10 +42,10 @@ def write_json(path: Path, value: object) -> None:
 
 
 def write_arrays(path: Path, **arrays: npt.ArrayLike) -> None:
-    """Write an .npz archive; its folder is made if it does not exist."""
+    """Write an .npz archive, and create its folder if it does not exist."""
 
     def write(part: Path) -> None:
-        with part.open("wb") as out:  # given a name, numpy would append .npz to it
+        with part.open("wb") as out:  # numpy appends .npz to a name
             np.savez(out, **arrays)  # type: ignore[arg-type]  # its keywords are typed as flags too
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,13 +54,13 @@ def write_arrays(path: Path, **arrays: npt.ArrayLike) -> None:
 
 @contextmanager
 def replace_folder(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder to fill; when the block ends without an error it replaces `folder`.
+    """Yield an empty folder; when the block ends without an error, it replaces `folder`.
 
-    An OSError names `folder` where it names no file.
+    An OSError without a file name gets that of `folder`.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (
-        _named(folder),
+        _errors_named(folder),
         tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary,
     ):
         new = Path(temporary) / folder.name
@@ -79,7 +76,8 @@ def replace_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _named(path: Path, part: Path | None = None) -> Iterator[None]:
+def _errors_named(path: Path, part: Path | None = None) -> Iterator[None]:
+    """Set the file name of an OSError that names `part` or nothing to `path`."""
     try:
         yield
     except OSError as error:

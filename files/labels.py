@@ -1,4 +1,4 @@
-"""How a label is spelled: the same in every format and by every program that writes it."""
+"""The spelling of a label, which is the same for all formats and programs."""
 
 import re
 
@@ -6,7 +6,7 @@ _WHOLE = re.compile(r"-?[0-9]+\.0")
 
 
 def spelled(label: str) -> str:
-    """Without blanks around it. Excel writes TRUE, pandas True and JSON true for the same, and pandas 1.0 for 1."""
+    """The label without outer blanks; true for Excel's TRUE, pandas' True and JSON's true, and 1 for pandas' 1.0."""
     label = label.strip()
     if label.lower() in ("true", "false"):
         return label.lower()

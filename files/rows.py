@@ -1,4 +1,4 @@
-"""Rows of a file: CSV, TSV, JSON lines or plain text, read one at a time with the number of their line."""
+"""Rows of a file with their line numbers: CSV, TSV, JSON lines or plain text, read row by row."""
 
 import codecs
 import csv
@@ -16,11 +16,11 @@ Format = Literal["jsonl", "csv", "tsv", "txt"]
 SEPARATORS: dict[Format, str] = {"csv": ",", "tsv": "\t"}
 SEPARATOR_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
 MAX_LINE = 2 * 1024 * 1024
-"""Bytes: a file without line ends must not fill the memory."""
+"""Bytes of a line: a file without line ends must not fill the memory."""
 SURROGATE = re.compile("[\ud800-\udfff]")
-EXCELS_LINE = re.compile(r"sep=([^\r\n])[\r\n]*\Z", re.IGNORECASE)
-"""Before the header of some .csv files, for Excel."""
-OTHER_FILES = {
+SEPARATOR_LINE = re.compile(r"sep=([^\r\n])[\r\n]*\Z", re.IGNORECASE)
+"""A line for Excel before the header of some .csv files."""
+OTHER_FORMATS = {
     codecs.BOM_UTF32_LE: "is UTF-32: set --encoding utf-32",
     codecs.BOM_UTF32_BE: "is UTF-32: set --encoding utf-32",
     codecs.BOM_UTF16_LE: "is UTF-16: set --encoding utf-16",
@@ -28,11 +28,11 @@ OTHER_FILES = {
     b"\x1f\x8b": "is a gzip file: add .gz to its name",
     b"PK\x03\x04": "is a zip file or a workbook: unpack it, or end its name in .xlsx",
 }
-"""What is said of a file that begins so; UTF-32's mark begins with UTF-16's."""
+"""Messages for files with these first bytes. UTF-32's mark precedes UTF-16's, with which it begins."""
 
 
-class TwoFieldsError(ValueError):
-    """Of one name in a JSON object, of which json would keep the last one."""
+class DuplicateFieldError(ValueError):
+    """Two fields of a JSON object with a name, of which json would keep the last."""
 
 
 class Lines(Protocol):
@@ -41,19 +41,19 @@ class Lines(Protocol):
     def readline(self, size: int, /) -> bytes: ...
 
 
-def separator_of(header: str, wanted: Sequence[str]) -> str:
-    """What stands between the cells of a .csv file: its header has the wanted names, or most cells, with it."""
+def separator_of(header: str, columns: Sequence[str]) -> str:
+    """The separator of a .csv file's cells: the one with which the header has these columns, or most cells."""
     for separator in SEPARATOR_NAMES:
-        if set(wanted) <= {cell.strip('"') for cell in header.rstrip("\r\n").split(separator)}:
+        if set(columns) <= {cell.strip('"') for cell in header.rstrip("\r\n").split(separator)}:
             return separator
-    return max(SEPARATOR_NAMES, key=header.count)  # the first of equal ones: the comma
+    return max(SEPARATOR_NAMES, key=header.count)  # the comma, if several are equally frequent
 
 
 def similar(name: str, names: Iterable[str]) -> str:
-    """A question about the name that was meant, `; did you mean 'Message'?`; "" where none is like it."""
-    folded = {one.casefold().strip(): one for one in names}
-    close = get_close_matches(name.casefold().strip(), folded, 1)
-    return f"; did you mean {folded[close[0]]!r}?" if close else ""
+    """A suggestion of the closest name, `; did you mean 'Message'?`; "" where none is close."""
+    by_folded = {other.casefold().strip(): other for other in names}
+    closest = get_close_matches(name.casefold().strip(), by_folded, 1)
+    return f"; did you mean {by_folded[closest[0]]!r}?" if closest else ""
 
 
 @dataclass(slots=True)
@@ -71,24 +71,24 @@ class Rows:
     error: type[Exception]
     integers: bool = False
     """Whether a JSON value may be an integer or a boolean, which become strings as JSON spells them."""
-    instead_of_list: str = ""
+    list_remedy: str = ""
     """The remedy for a JSON value that is a list."""
     option: str = ""
     """The command line's option for another column, for messages."""
-    other_encoding: str = ""
+    encoding_remedy: str = ""
     """A further remedy for bytes that are not UTF-8."""
     separator: str = ""
-    """Between the cells of a table; "" is the format's, of a .csv file what `separator_of` its header says."""
+    """Of a table's cells; "" is the format's, or for a .csv file that of `separator_of`."""
     header: bool = True
     """Whether the first row names the columns; otherwise they are 1, 2, .. """
     faults: list[str] | None = None
-    """Where given, rows that cannot be read are left out, and what is wrong with them is put here."""
-    whole: bool = False
-    """Whether `record` is kept, for which the names of a table's columns must differ."""
+    """If this is a list, it collects the errors of rows that cannot be read, and these are left out."""
+    keeps_record: bool = False
+    """Whether `record` is kept. Then a table's columns must have different names."""
     record: dict[str, Any] = field(default_factory=dict, init=False)
-    """All that the row holds which was yielded last, by column."""
+    """All cells or fields of the last row, by column."""
     bytes: int = field(default=0, init=False)
-    """Read so far."""
+    """Bytes read until now."""
 
     def __iter__(self) -> Iterator[Line]:
         readers = {"jsonl": self._json_lines, "txt": self._plain}
@@ -103,7 +103,8 @@ class Rows:
             self.record = record
             yield line, values
 
-    def wrong(self, line: int, reason: str) -> Exception:
+    def error_at(self, line: int, reason: str) -> Exception:
+        """The error for a line, to raise."""
         return self.error(f"{self.name}:{line}: {reason}")
 
     def _lines(self) -> Iterator[tuple[int, str]]:
@@ -112,17 +113,17 @@ class Rows:
         while line := self.file.readline(MAX_LINE + 1):
             number += 1
             self.bytes += len(line)
-            if number == 1 and (said := _of_another_kind(line)):
-                raise self.error(f"{self.name} {said}")
+            if number == 1 and (message := _other_format(line)):
+                raise self.error(f"{self.name} {message}")
             if len(line) > MAX_LINE:
-                raise self.wrong(number, f"the line is longer than {MAX_LINE} bytes: split it")
+                raise self.error_at(number, f"the line is longer than {MAX_LINE} bytes: split it")
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 byte = line[error.start]
-                raise self.wrong(
+                raise self.error_at(
                     number,
-                    f"byte 0x{byte:02x} is not UTF-8: save the file as UTF-8{self.other_encoding}",
+                    f"byte 0x{byte:02x} is not UTF-8: save the file as UTF-8{self.encoding_remedy}",
                 ) from error
             yield number, text
 
@@ -130,7 +131,7 @@ class Rows:
         for number, line in self._lines():
             text = line.rstrip("\r\n")
             if number == 1 and "\r" in text and "\n" not in line:
-                raise self.wrong(1, LONE_RETURN)
+                raise self.error_at(1, LONE_RETURN)
             self._keep({self.columns[0]: text})
             yield number, [text] if text else None
 
@@ -143,47 +144,47 @@ class Rows:
                 record = self._object(number, line)
                 values = [self._value(number, record, name) for name in self.columns]
             except self.error as error:
-                self._left_out(error)
+                self._skip_or_raise(error)
                 continue
             self._keep(record)
             yield number, values
 
     def _object(self, number: int, line: str) -> dict[str, Any]:
         try:
-            record = json.loads(line, object_pairs_hook=_fields)
-        except TwoFieldsError as error:
-            raise self.wrong(number, f"two fields {error}: remove one") from error
+            record = json.loads(line, object_pairs_hook=_unique_fields)
+        except DuplicateFieldError as error:
+            raise self.error_at(number, f"two fields {error}: remove one") from error
         except ValueError as error:
             reason = f"not JSON ({error}): write one object a line"
-            raise self.wrong(number, reason) from error
+            raise self.error_at(number, reason) from error
         if not isinstance(record, dict):
-            raise self.wrong(number, "not a JSON object: write one object a line")
+            raise self.error_at(number, "not a JSON object: write one object a line")
         return record
 
     def _value(self, number: int, record: dict[str, Any], name: str) -> str:
         if name not in record:
-            held = ", ".join(record) or "nothing"
-            reason = f"no {name!r}: the object holds {held}{similar(name, record)}"
-            raise self.wrong(number, reason + self._remedy())
+            names = ", ".join(record) or "nothing"
+            reason = f"no {name!r}: the object holds {names}{similar(name, record)}"
+            raise self.error_at(number, reason + self._remedy())
         value = record[name]
         if self.integers and isinstance(value, float) and value.is_integer():
-            value = int(value)  # pandas writes 1.0 beside a row without a number
+            value = int(value)  # pandas writes 1.0 in a column that lacks a number elsewhere
         if not isinstance(value, str | int if self.integers else str) and value is not None:
-            wanted = "a string or an integer" if self.integers else "a string"
-            remedy = self.instead_of_list if isinstance(value, list) else ""
-            raise self.wrong(number, f"{name!r} must be {wanted}{remedy}")
+            expected = "a string or an integer" if self.integers else "a string"
+            remedy = self.list_remedy if isinstance(value, list) else ""
+            raise self.error_at(number, f"{name!r} must be {expected}{remedy}")
         if isinstance(value, bool):
             value = json.dumps(value)
         text = "" if value is None else str(value)
         if SURROGATE.search(text):
-            raise self.wrong(number, "holds half of a surrogate pair: remove it")
+            raise self.error_at(number, "holds half of a surrogate pair: remove it")
         return text
 
     def _cells(self) -> Iterator[tuple[int, list[str] | None]]:
         lines = self._lines()
         first = next((line for line in lines if line[1].strip()), None)
-        if first and self.format == "csv" and (excels := EXCELS_LINE.match(first[1])):
-            self.separator = self.separator or excels[1]
+        if first and self.format == "csv" and (match := SEPARATOR_LINE.match(first[1])):
+            self.separator = self.separator or match[1]
             first = next(lines, None)
         if not first:
             return
@@ -198,11 +199,13 @@ class Rows:
         if missing := list(dict.fromkeys(name for name in self.columns if name not in header)):
             guesses = "".join(dict.fromkeys(similar(name, header) for name in missing))
             reason = f"no column {' and no column '.join(map(repr, missing))}"
-            held = f"the header names {', '.join(header)}{guesses}"
-            raise self.wrong(line, f"{reason}: {held}{self._remedy()}")
-        for name in header if self.whole else self.columns:
+            names = f"the header names {', '.join(header)}{guesses}"
+            raise self.error_at(line, f"{reason}: {names}{self._remedy()}")
+        for name in header if self.keeps_record else self.columns:
             if header.count(name) > 1:
-                raise self.wrong(line, f"two columns {name!r}: rename one of {', '.join(header)}")
+                raise self.error_at(
+                    line, f"two columns {name!r}: rename one of {', '.join(header)}"
+                )
         places = [header.index(name) for name in self.columns]
         for line, record in records:
             if len(record) not in (0, len(header)):
@@ -210,7 +213,7 @@ class Rows:
                     f'{len(record)} cells where the header has {len(header)}: put "quotes" around '
                     f"a text that holds a {SEPARATOR_NAMES.get(separator, separator)}"
                 )
-                self._left_out(self.wrong(line, reason))
+                self._skip_or_raise(self.error_at(line, reason))
                 continue
             self._keep(dict(zip(header, record, strict=False)))
             yield line, [record[place] for place in places] if record else None
@@ -218,68 +221,68 @@ class Rows:
     def _records(self, separator: str, lines: Iterator[tuple[int, str]]) -> Iterator[Line]:
         """The rows of numbered lines, the header first."""
         if separator == "\t":
-            yield from rows_between_tabs(lines, MAX_LINE, self.wrong)
+            yield from rows_between_tabs(lines, MAX_LINE, self.error_at)
             return
-        # The limit is the process's, not the reader's; its default refuses texts that JSON lines may hold.
+        # The limit is global; its default is below the limit of a JSON line.
         csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
-        begun = last = 0
+        first = last = 0  # lines of a row
 
         def texts() -> Iterator[str]:
-            nonlocal begun, last
+            nonlocal first, last
             for last, text in lines:
-                begun = begun or last
+                first = first or last
                 yield text
 
         reader = csv.reader(texts(), delimiter=separator, strict=True)
         while True:
-            begun = 0
+            first = 0
             try:
                 record = next(reader)
             except StopIteration:
                 return
             except csv.Error as error:
-                raise self.wrong(begun or last, _malformed(str(error))) from error
-            yield begun, record
+                raise self.error_at(first or last, _malformed(str(error))) from error
+            yield first, record
 
-    def _left_out(self, error: Exception) -> None:
+    def _skip_or_raise(self, error: Exception) -> None:
         if self.faults is None:
             raise error
         self.faults.append(str(error))
 
     def _keep(self, record: dict[str, Any]) -> None:
-        if self.whole:
+        if self.keeps_record:
             self.record = record
 
     def _remedy(self) -> str:
         return f"; set {self.option}" if self.option else ""
 
 
-def _of_another_kind(beginning: bytes) -> str:
-    """What is wrong with a file that begins so; "" for UTF-8."""
-    for mark, said in OTHER_FILES.items():
+def _other_format(beginning: bytes) -> str:
+    """A message for a file of another format or encoding, by its first line; "" for UTF-8."""
+    for mark, message in OTHER_FORMATS.items():
         if beginning.startswith(mark):
-            return said
+            return message
     if b"\0" in beginning[:2] and beginning.strip(b"\0"):  # letters of ASCII
         order = "be" if beginning[0] == 0 else "le"
         return f"looks like UTF-16: set --encoding utf-16-{order}"
     return ""
 
 
-def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
-        raise TwoFieldsError(repr(next(name for name in fields if names.count(name) > 1)))
+        raise DuplicateFieldError(repr(next(name for name in fields if names.count(name) > 1)))
     return fields
 
 
-def _malformed(said: str) -> str:
-    """The reason and the remedy for what csv refuses, which only its message tells apart."""
-    if said.startswith("field larger than field limit"):
+def _malformed(message: str) -> str:
+    """The reason and the remedy of an error of csv, whose errors differ only in their messages."""
+    if message.startswith("field larger than field limit"):
         return f"a cell is longer than {MAX_LINE} characters: close its quote, or split it"
-    if said.startswith("new-line character seen in unquoted field"):
+    if message.startswith("new-line character seen in unquoted field"):
         return LONE_RETURN
     return (
-        f"a quote is opened here and not closed well ({said}): close it, "
+        f"a quote is opened here and not closed well ({message}): close it, "
         'and write a " inside a quoted text as ""'
     )

@@ -2,8 +2,8 @@
 #include "kernels.h"
 #include "vectors.h"
 
-/* Keys and queries are cut here: e^80 is a float32, and tanh of a sum of two is exact unless both are cut. A trained
- * encoder's are below 10.
+/* Keys and queries are clipped to this: e^80 is a float32, and tanh of their sum is exact unless both are clipped. A
+ * trained encoder's are below 10.
  */
 static const float BOUND = 40.0f;
 
@@ -14,8 +14,8 @@ INLINE Floats power_of(Floats x, float factor) {
 int64_t directional_work(int64_t L) { return 2 * L * LANES; }
 
 /* The weight of a pair is e^(c tanh(k + q)), and tanh(x) = 1 - 2 / (1 + e^2x). The factor e^c is in every weight and
- * falls out of the mean. What is left is e^(-2c K / (K + Q)) with K = e^-2k and Q = e^2q: a tanh for every pair becomes
- * a quotient, and the two exponentials are one for a token.
+ * cancels in the mean. The rest is e^(-2c K / (K + Q)) with K = e^-2k and Q = e^2q: the tanh of each pair becomes a
+ * quotient, and K and Q are computed once for each token.
  */
 void directional_attention(const float* queries, const float* allowed, const float* keys, const float* values,
                            int64_t B, int64_t L, int64_t D, float c, float* work, float* s) {
@@ -28,10 +28,10 @@ void directional_attention(const float* queries, const float* allowed, const flo
         store(h + i * LANES, load(values + i * D + d, D), LANES);
       }
       for (int64_t j = 0; j < L; j++) {
-        const float* may = allowed + (j * B + b) * L;
+        const float* row = allowed + (j * B + b) * L;
         Floats q = power_of(load(queries + (j * B + b) * D + d, D), 2.0f), total = {0}, sum = {0};
         for (int64_t i = 0; i < L; i++) {
-          if (may[i] == 0) continue;
+          if (row[i] == 0) continue;
           Floats k = load(K + i * LANES, LANES);
           Floats weight = exponential(-2.0f * c * k * reciprocal(k + q));
           total += weight;

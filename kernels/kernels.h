@@ -1,7 +1,7 @@
-/* What the operators compute, on plain arrays. export/operators.py defines each operator in ONNX's own steps.
+/* The operators' computations on plain arrays. export/operators.py defines each operator in ONNX's operators.
  *
- * Every sum runs over one sentence's values in a fixed order, so a value's bits depend neither on the other sentences
- * of its batch nor on the padding.
+ * A sum runs over a sentence's values in a fixed order, so a value's bits depend neither on the other sentences of the
+ * batch nor on the padding.
  */
 #ifndef HEEDFUL_KERNELS_H
 #define HEEDFUL_KERNELS_H
@@ -15,11 +15,11 @@ typedef void Rescale(const float* x, const float* scales, const float* bias, int
 Rescale rescale, rescale_relu, rescale_elu;
 void blend(const float* share, const float* a, const float* b, int64_t rows, int64_t width, float* y);
 
-/* words.c: one word's row of a table in 4 bits; steps and least are in float16 */
+/* words.c: a word's row of a table in 4 bits; steps and least are in float16 */
 void decode_row(const uint8_t* row, const uint16_t* steps, const uint16_t* least, int64_t blocks, int64_t size,
                 float* vector);
 
-/* pooling.c: one sentence of L tokens, D features */
+/* pooling.c: a sentence of L tokens, D features */
 void token_softmax(const float* scores, const bool* hidden, int64_t L, int64_t D, float* weights);
 void token_maximum(const float* values, const bool* hidden, int64_t L, int64_t D, float* largest);
 void weighted_sum(const float* weights, const float* values, int64_t L, int64_t D, float* sum);
@@ -29,7 +29,7 @@ int64_t directional_work(int64_t L);
 void directional_attention(const float* queries, const float* allowed, const float* keys, const float* values,
                            int64_t B, int64_t L, int64_t D, float c, float* work, float* s);
 
-/* guided.c: one head of `size` features; the rows of q, k and v are `stride` floats apart, `work` has
+/* guided.c: a head of `size` features; the rows of q, k and v are `stride` floats apart, `work` has
  * guided_work(L, size) floats
  */
 int64_t guided_work(int64_t L, int64_t size);

@@ -1,7 +1,7 @@
 /* The operators of the domain "heedful" for ONNX Runtime, as export/operators.py defines them.
  *
  * Each reads its inputs, checks their shapes and calls a kernel on the arrays. A graph that holds an operator holds its
- * definition too, so that it runs without this library as well, more slowly.
+ * definition too, so that it also runs without this library, more slowly.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -10,11 +10,11 @@
 #include "kernels.h"
 #include "onnxruntime/onnxruntime_c_api.h"
 
-enum { MOST_DIMENSIONS = 5, MOST_INPUTS = 5 };
+enum { MAX_DIMENSIONS = 5, MAX_INPUTS = 5 };
 
 typedef struct {
   const void* data;
-  int64_t shape[MOST_DIMENSIONS];
+  int64_t shape[MAX_DIMENSIONS];
   size_t rank;
   int64_t size; /* number of elements */
 } Tensor;
@@ -30,7 +30,7 @@ static const OrtApi* ort;
 typedef struct Operator Operator;
 typedef OrtStatusPtr Run(const Operator* op, OrtKernelContext* context, const Tensor* in);
 struct Operator {
-  OrtCustomOp interface; /* the first member: a pointer to it is one to the operator */
+  OrtCustomOp interface; /* the first member: its address is the operator's */
   const char* name;
   Run* run;           /* checks the shapes of its inputs `in`, and makes and fills its outputs */
   const char* inputs; /* a letter each: f float32, h float16, b boolean, i int64, u uint8 */
@@ -54,7 +54,7 @@ static OrtStatusPtr read_tensor(OrtKernelContext* context, size_t index, Tensor*
   OrtTensorTypeAndShapeInfo* info;
   TRY(ort->GetTensorTypeAndShape(value, &info));
   OrtStatusPtr status = ort->GetDimensionsCount(info, &tensor->rank);
-  if (!status && tensor->rank > MOST_DIMENSIONS)
+  if (!status && tensor->rank > MAX_DIMENSIONS)
     status = ort->CreateStatus(ORT_INVALID_ARGUMENT, "heedful: an input has more than five dimensions");
   if (!status) status = ort->GetDimensions(info, tensor->shape, tensor->rank);
   ort->ReleaseTensorTypeAndShapeInfo(info);
@@ -154,10 +154,10 @@ static OrtStatusPtr run_word_vectors(const Operator* op, OrtKernelContext* conte
   void* vectors;
   const Tensor *rows = &in[0], *steps = &in[1], *ids = &in[3];
   EXPECT(rows->rank == 2 && steps->rank == 2 && rows->shape[0] == steps->shape[0]);
-  EXPECT(same_shape(steps, &in[2]) && ids->rank < MOST_DIMENSIONS);
+  EXPECT(same_shape(steps, &in[2]) && ids->rank < MAX_DIMENSIONS);
   int64_t D = 2 * rows->shape[1], blocks = steps->shape[1];
   EXPECT(blocks > 0 && D % blocks == 0);
-  int64_t shape[MOST_DIMENSIONS];
+  int64_t shape[MAX_DIMENSIONS];
   memcpy(shape, ids->shape, ids->rank * sizeof *shape);
   shape[ids->rank] = D;
   TRY(make(context, 0, shape, ids->rank + 1, &vectors));
@@ -304,12 +304,12 @@ static int get_version(const OrtCustomOp* op) {
 }
 static OrtStatusPtr create(const OrtCustomOp* op, const OrtApi* api, const OrtKernelInfo* info, void** state) {
   (void)api, (void)info;
-  *state = (void*)op; /* nothing is kept between runs */
+  *state = (void*)op; /* the kernel has no state of its own */
   return NULL;
 }
 static OrtStatusPtr compute(void* state, OrtKernelContext* context) {
   const Operator* op = state;
-  Tensor in[MOST_INPUTS];
+  Tensor in[MAX_INPUTS];
   for (size_t i = 0; op->inputs[i]; i++) TRY(read_tensor(context, i, &in[i]));
   return op->run(op, context, in);
 }
@@ -318,8 +318,8 @@ static void destroy(void* state) { (void)state; }
 static OrtCustomOpDomain* domain; /* for the life of the process: sessions borrow it */
 
 static void make_domain(void) {
-  OrtCustomOpDomain* made;
-  OrtStatusPtr status = ort->CreateCustomOpDomain("heedful", &made);
+  OrtCustomOpDomain* created;
+  OrtStatusPtr status = ort->CreateCustomOpDomain("heedful", &created);
   for (size_t i = 0; !status && i < sizeof operators / sizeof *operators; i++) {
     OrtCustomOp* op = &operators[i].interface;
     op->version = ORT_API_VERSION;
@@ -336,17 +336,17 @@ static void make_domain(void) {
     op->CreateKernelV2 = create;
     op->KernelComputeV2 = compute;
     op->KernelDestroy = destroy;
-    status = ort->CustomOpDomain_Add(made, op);
+    status = ort->CustomOpDomain_Add(created, op);
   }
   if (status)
     ort->ReleaseStatus(status);
   else
-    domain = made;
+    domain = created;
 }
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* Whether this processor has every instruction for which the compiler was told to compile (setup.py, BUILDS). */
+/* Whether this processor has all instructions that this build uses (setup.py, BUILDS). */
 PUBLIC int runs_here(void) {
 #if defined(__AVX512F__)
   return __builtin_cpu_supports("x86-64-v4") != 0;
@@ -357,7 +357,7 @@ PUBLIC int runs_here(void) {
 #endif
 }
 
-/* What ONNX Runtime calls when a session registers this library. */
+/* ONNX Runtime calls this when a session registers the library. */
 PUBLIC OrtStatus* ORT_API_CALL RegisterCustomOps(OrtSessionOptions* options, const OrtApiBase* base) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   ort = base->GetApi(ORT_API_VERSION);

@@ -7,12 +7,12 @@
 void token_softmax(const float* scores, const bool* hidden, int64_t L, int64_t D, float* weights) {
   for (int64_t at = 0; at < D; at += LANES) {
     int64_t d = block(at, D);
-    Floats most = all(-FLT_MAX), total = {0};
+    Floats maximum = all(-FLT_MAX), total = {0};
     for (int64_t i = 0; i < L; i++)
-      if (!hidden[i]) most = larger(most, load(scores + i * D + d, D));
+      if (!hidden[i]) maximum = larger(maximum, load(scores + i * D + d, D));
     for (int64_t i = 0; i < L; i++) {
       Floats power = {0};
-      if (!hidden[i]) power = exponential(load(scores + i * D + d, D) - most);
+      if (!hidden[i]) power = exponential(load(scores + i * D + d, D) - maximum);
       total += power;
       store(weights + i * D + d, power, D);
     }
@@ -36,9 +36,9 @@ void weighted_sum(const float* weights, const float* values, int64_t L, int64_t 
 void token_maximum(const float* values, const bool* hidden, int64_t L, int64_t D, float* largest) {
   for (int64_t at = 0; at < D; at += LANES) {
     int64_t d = block(at, D);
-    Floats most = all(-FLT_MAX);
+    Floats maximum = all(-FLT_MAX);
     for (int64_t i = 0; i < L; i++)
-      if (!hidden[i]) most = larger(most, load(values + i * D + d, D));
-    store(largest + d, most, D);
+      if (!hidden[i]) maximum = larger(maximum, load(values + i * D + d, D));
+    store(largest + d, maximum, D);
   }
 }

@@ -1,4 +1,4 @@
-/* Steps beside a product in integers, each in one pass over a row. */
+/* The steps before and after an integer product, each in one pass over a row. */
 #include <math.h>
 
 #include "kernels.h"
@@ -9,20 +9,20 @@ static const int ZERO = 128;          /* the byte of 0 */
 
 void round_rows(const float* x, int64_t rows, int64_t width, uint8_t* bytes, float* scales) {
   for (int64_t row = 0; row < rows; row++, x += width, bytes += width) {
-    float most = SMALLEST;
+    float largest = SMALLEST;
     for (int64_t d = 0; d < width; d++) {
       float size = fabsf(x[d]);
-      most = size > most ? size : most;
+      largest = size > largest ? size : largest;
     }
-    float scale = most * (1.0f / 127.0f), inverse = 1.0f / scale;
+    float scale = largest * (1.0f / 127.0f), inverse = 1.0f / scale;
     for (int64_t at = 0; at < width; at += LANES) {
       int64_t d = block(at, width);
       Ints steps = __builtin_convertvector(rounded(quotient(load(x + d, width), scale, inverse)), Ints);
-      Bytes made = __builtin_convertvector(steps + ZERO, Bytes);
+      Bytes result = __builtin_convertvector(steps + ZERO, Bytes);
       if (width >= LANES)
-        memcpy(bytes + d, &made, LANES);
+        memcpy(bytes + d, &result, LANES);
       else
-        memcpy(bytes + d, &made, (size_t)width);
+        memcpy(bytes + d, &result, (size_t)width);
     }
     scales[row] = scale;
   }

@@ -1,4 +1,4 @@
-/* As many floats at a time as a register of the processor holds for which this is compiled. */
+/* Vectors of as many floats as a register of the target processor holds. */
 #ifndef HEEDFUL_VECTORS_H
 #define HEEDFUL_VECTORS_H
 
@@ -39,12 +39,12 @@ INLINE void store(float* to, Floats x, int64_t width) {
 }
 
 INLINE Floats all(float x) { return x - (Floats){0}; }
-/* a where `mask` is all ones, b where it is 0: what a comparison of two vectors gives. */
+/* a where `mask`, the result of a comparison, is all ones; b where it is 0. */
 INLINE Floats choose(Ints mask, Floats a, Floats b) { return (Floats)(((Ints)a & mask) | ((Ints)b & ~mask)); }
 INLINE Floats larger(Floats a, Floats b) { return choose(a > b, a, b); }
 INLINE Floats smaller(Floats a, Floats b) { return choose(a < b, a, b); }
 
-/* Always in the same order. */
+/* The sum of the lanes, always in the same order. */
 INLINE float sum_of(Floats x) {
   for (int half = LANES / 2; half; half /= 2)
     for (int lane = 0; lane < half; lane++) x[lane] += x[lane + half];

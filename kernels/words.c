@@ -14,7 +14,7 @@ static float from_half(uint16_t half) {
   return x;
 }
 
-/* The product of a code of 4 bits and a step of 11 is exact, so that it makes no difference where it is rounded. */
+/* The product of a code of 4 bits and a step of 11 bits is exact, so a fused multiply-add gives the same bits. */
 void decode_row(const uint8_t* row, const uint16_t* steps, const uint16_t* least, int64_t blocks, int64_t size,
                 float* vector) {
   for (int64_t d = 0; d < blocks * size / 2; d++) {

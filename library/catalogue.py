@@ -14,32 +14,33 @@ SUBJECTS = {
     "sst5": "sentiment of film reviews",
     "trec": "what a question wants to know",
 }
-"""What the labels of the shipped classifiers say, by task."""
+"""The subjects of the shipped classifiers' labels, by task."""
 
 
 def bundles(folder: str | Path | None = None) -> list[dict[str, Any]]:
-    """A row for each bundle: its name, kind, size, licence and use. Where two have a name, the one that is loaded.
+    """A row for each bundle: its name, kind, size, licence and use. Of two with a name, the one that would be loaded.
 
-    They are looked up in `folder`, by default where `heedful.load` looks. Raises BundleError for a broken card.
+    They are those in `folder`, by default in the folders that `heedful.load` searches. Raises BundleError for a broken
+    card.
     """
     cards: dict[str, tuple[Path, Card]] = {}
-    for place in [Path(folder)] if folder else shipped.search_folders():
-        for file in sorted(place.glob(f"*/{CARD}")):
+    for parent in [Path(folder)] if folder else shipped.search_folders():
+        for file in sorted(parent.glob(f"*/{CARD}")):
             cards.setdefault(file.parent.name, (file.parent, read_card(file.parent)))
     return [
         {
             "name": name,
             "kind": card.kind,
-            "size": f"{sum(file.stat().st_size for file in place.iterdir()) / 1e6:.0f} MB",
+            "size": f"{sum(file.stat().st_size for file in bundle.iterdir()) / 1e6:.0f} MB",
             "licence": card.licence,
             "use": use(card),
         }
-        for name, (place, card) in cards.items()
+        for name, (bundle, card) in cards.items()
     ]
 
 
 def use(card: Card) -> str:
-    """What the model does, in one line."""
+    """The model's use, in a line."""
     if card.kind == "classification":
         return f"{SUBJECTS.get(card.task, 'one of')}: {', '.join(card.labels)}"
     return {

@@ -34,11 +34,11 @@ Labels = npt.NDArray[Any]
 
 @lru_cache(maxsize=4)
 def _loaded(model: str | Path, models: str | Path | None, parser: str | Path | None) -> Model:
-    """One model for all estimators of a process that name it: clones and pickles hold names alone."""
+    """The model that the estimators of this process with this name share: clones and pickles only hold the name."""
     return load(model, models=models, parser=parser)
 
 
-class _OverBundle(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class _BundleEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """The parameters that name the bundle; those of `heedful.load`."""
 
     model: str | Path
@@ -54,13 +54,13 @@ class _OverBundle(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
         return self.model_.encode(_texts(texts))
 
     def _begin_fit(self) -> None:
-        """Load the bundle, again if it has been replaced since, and note its version."""
+        """Load the bundle, again if it has been replaced, and record its version."""
         if read_card(self.model_.folder).version != self.model_.card.version:
             _loaded.cache_clear()
         self.version_ = self.model_.card.version
 
     def _check_version(self, card: Card) -> None:
-        """Raise BundleError where the bundle is another than it was fitted on: estimators hold its name alone."""
+        """Raise BundleError where the bundle is not the one of `fit`: an estimator only holds its name."""
         if card.version != self.version_:
             fitted = f"{type(self).__name__} was fitted on {self.version_}"
             raise BundleError(card.name, CARD, f"is version {card.version}, {fitted}: fit it again")
@@ -72,10 +72,10 @@ class _OverBundle(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
         return tags
 
 
-class SentenceEncoder(PrefixMixin, TransformerMixin, _OverBundle):  # type: ignore[misc]
+class SentenceEncoder(PrefixMixin, TransformerMixin, _BundleEstimator):  # type: ignore[misc]
     """Texts (N,) -> vectors (N, D) of length 1, by the bundle `model`. There is nothing to fit.
 
-    A fitted one, as in a pipeline, raises BundleError where another bundle has been put under the name `model` since.
+    A fitted encoder, as in a pipeline, raises BundleError if another bundle has replaced `model` since.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class SentenceEncoder(PrefixMixin, TransformerMixin, _OverBundle):  # type: igno
         return self
 
     def fit_transform(self, X: Iterable[str], y: object = None) -> Floats:  # noqa: ARG002
-        """`fit` and `transform`, which are given one iterator."""
+        """`fit` and `transform`, which would need the texts of an iterator twice."""
         self._begin_fit()
         return self.transform(X)
 
@@ -108,7 +108,7 @@ class SentenceEncoder(PrefixMixin, TransformerMixin, _OverBundle):  # type: igno
 
     @property
     def _n_features_out(self) -> int:
-        """The number of `get_feature_names_out`'s names."""
+        """The number of names that `get_feature_names_out` returns."""
         return self.model_.card.dimension
 
     def __sklearn_tags__(self) -> Tags:
@@ -117,12 +117,11 @@ class SentenceEncoder(PrefixMixin, TransformerMixin, _OverBundle):  # type: igno
         return tags
 
 
-class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
+class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc]
     """Logistic regression on the frozen vectors of the bundle `model`.
 
-    `C` and `class_weight` are those of scikit-learn's LogisticRegression. Of two classes, the second is
-    predicted from a probability of `threshold` on; with more the most probable is, and `threshold` must
-    stay 0.5.
+    `C` and `class_weight` are those of scikit-learn's LogisticRegression. Of two classes, the second is predicted if
+    its probability is `threshold` or more; of several classes the most probable is, and `threshold` must be 0.5.
     """
 
     def __init__(
@@ -149,9 +148,9 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
     ) -> Self:
         """Train the linear head on texts (N,), their labels (N,) and weights (N,), by default 1.
 
-        Raises ValueError for one class.
+        Raises ValueError for wrong texts, labels or parameters, such as labels of one class.
 
-        All other methods raise BundleError where another bundle has been put under the name `model` since.
+        All other methods raise BundleError if another bundle has replaced `model` since.
         """
         if y is None:
             raise ValueError("y is None: give a label for each text")
@@ -196,19 +195,19 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
     def predict(self, X: Iterable[str]) -> Labels:
         """Labels (N,)."""
         scores = self.predict_proba(X)
-        two = len(self.classes_) == 2
-        chosen = (scores[:, 1] >= self.threshold).astype(int) if two else scores.argmax(axis=1)
-        predicted: Labels = self.classes_[chosen]
-        return predicted
+        binary = len(self.classes_) == 2
+        indices = (scores[:, 1] >= self.threshold).astype(int) if binary else scores.argmax(axis=1)
+        labels: Labels = self.classes_[indices]
+        return labels
 
     def save(self, out: str | Path, *, task: str | None = None, data: str = "") -> Card:
         """Write a bundle that `heedful serve` serves, and return its card.
 
-        The folder's name is the model's. `task` is by default what the name ends in, `data` says what
-        the texts are. The bundle predicts what this predicts: a `threshold` other than 0.5 shifts its
-        probabilities. A bundle that is there is replaced. Raises BundleError where the result would not
-        load, where `out` is the bundle `model`, and where it holds something that is no bundle; BadInput for a name
-        that no bundle may have and for labels that it cannot tell apart.
+        The folder's name is the model's. `task` is by default the last part of the name, `data` describes the texts.
+        The bundle predicts what this classifier predicts: a `threshold` other than 0.5 shifts its probabilities. It
+        replaces a bundle in `out`. Raises BundleError where the result would not load, where `out` is the bundle
+        `model`, and where it holds something that is no bundle; BadInput for a name that no bundle may have and for
+        labels that look alike.
         """
         try:
             from heedful.export.linear_head import Provenance, write_bundle
@@ -226,7 +225,7 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
             raise BadInput(f"{out.name!r} names no bundle: use a-z, 0-9 and -", param="out")
         self._check_labels()
         if out.resolve() == self.model_.folder:
-            reason = "is that of the model under the classifier: save into another folder"
+            reason = "is that of the model that the classifier uses: save into another folder"
             raise BundleError(out.name, CARD, reason)
         state = self.random_state
         provenance = Provenance(
@@ -238,10 +237,12 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
                 note="",
             ),
             command=shlex.join(sys.argv),
-            seed=int(state) if isinstance(state, Integral) else 0,  # a RandomState tells none
+            seed=int(state)
+            if isinstance(state, Integral)
+            else 0,  # a RandomState does not tell its seed
         )
         base = read(self.model_.folder)
-        self._check_version(base.card)  # it may have been replaced since it was loaded
+        self._check_version(base.card)  # the bundle may have been replaced since it was loaded
         return write_bundle(base, self._linear_head(), provenance, out)
 
     def _check_fitted(self) -> None:
@@ -249,22 +250,23 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
         self._check_version(self.model_.card)
 
     def _labels(self) -> tuple[str, ...]:
-        """The classes as a bundle has them."""
+        """The classes as a bundle stores them."""
         return tuple(spelled(str(label)) for label in self.classes_.tolist())
 
     def _check_labels(self) -> None:
+        """Raise BadInput for labels that are blank, look alike, or cannot be stored."""
         labels = self._labels()
-        seen = [without_invisible(label) for label in labels]
-        for given, label, shown in zip(self.classes_.tolist(), labels, seen, strict=True):
+        visible = [without_invisible(label) for label in labels]
+        for original, label, shown in zip(self.classes_.tolist(), labels, visible, strict=True):
             reason = ""
             if is_blank(label):
                 reason = "is blank"
-            elif seen.count(shown) > 1:
-                reason = f"is {shown!r}, as another one is"
+            elif visible.count(shown) > 1:
+                reason = f"reads {shown!r}, as another label does"
             elif SURROGATE.search(label) or "\0" in label:
                 reason = "holds half of a surrogate pair or a NUL"
             if reason:
-                raise BadInput(f"the label {given!r} {reason}: give it another name", param="y")
+                raise BadInput(f"the label {original!r} {reason}: give it another name", param="y")
 
     def _linear_head(self) -> Any:
         from heedful.export.linear_head import LinearHead
@@ -278,9 +280,9 @@ class HeedfulClassifier(ClassifierMixin, _OverBundle):  # type: ignore[misc]
 
 
 def _texts(texts: Iterable[str]) -> list[str]:
-    """A list of the strings in a list, array or column.
+    """The strings of a list, array or column.
 
-    Raises ValueError for anything else, and BadInput for a blank text or one that is no valid Unicode.
+    Raises ValueError for anything else, and BadInput for a text that is blank or no valid Unicode.
     """
     try:
         inputs = text_inputs(texts, "X")

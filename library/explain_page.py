@@ -1,6 +1,6 @@
-"""An answer of /explain as one file: a page that loads nothing from elsewhere.
+"""An answer of /explain as a page in one file, which loads nothing.
 
-It holds the drawing code of the service's page, D3 and the answer as JSON.
+It holds the drawing code of the service's page, D3, and the answer as JSON.
 """
 
 import json
@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ DRAWING = [
     for name in ("dom", "terms", "answers", "hover", "heatmap", "tree", "tokens", "pictures")
 ]
 Answer = Mapping[str, Any]
-"""The fields of /explain's answer (docs/explain.md); arrays may stand for lists."""
+"""The fields of /explain's answer (docs/explain.md), with arrays in place of lists."""
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -42,16 +43,16 @@ PAGE = """<!doctype html>
 <script type="module">
 {draw}
 const answer = JSON.parse(document.getElementById("data").textContent);
-document.getElementById("answer").append(...judgement(answer, {several}), ...pictures(answer));
+document.getElementById("answer").append(...judgement(answer, {multi_label}), ...pictures(answer));
 </script>
 </body>
 </html>
 """
 
 
-def html(answer: Answer, *, several: bool = False) -> str:
-    """The page; its policy lets it load nothing. `several`: a text may have several labels."""
-    data = json.dumps(answer, default=_plain)
+def html(answer: Answer, *, multi_label: bool = False) -> str:
+    """The page, whose policy forbids loading. `multi_label`: a text may have several labels."""
+    data = json.dumps(answer, default=methodcaller("tolist"))
     return PAGE.format(
         title=escape(f"What {answer['model']} attends to"),
         priors=escape(_priors(answer)),
@@ -59,23 +60,18 @@ def html(answer: Answer, *, several: bool = False) -> str:
         style=_static("page.css"),
         d3=_static("vendor/d3.min.js"),
         draw=_drawing_code(),
-        several=json.dumps(several),
+        multi_label=json.dumps(multi_label),
     )
 
 
 def check_suffix(file: Path) -> None:
-    """Raise BadInput for a file that is no page by its name."""
+    """Raise BadInput unless the file's name ends in .html."""
     if file.suffix != ".html":
         raise BadInput(f"{file}: give a name that ends in .html", param="file")
 
 
-def _plain(value: Any) -> Any:
-    """An array as what JSON holds."""
-    return value.tolist()
-
-
 def _drawing_code() -> str:
-    """The modules that draw an answer as one: their imports are among themselves."""
+    """The modules that draw an answer, joined to one without their imports, which are of each other."""
     code = "\n".join(map(_static, DRAWING))
     return re.sub(r"^import .*;$", "", code, flags=re.MULTILINE)
 
@@ -85,9 +81,9 @@ def _static(name: str) -> str:
 
 
 def _priors(answer: Answer) -> str:
-    """The priors as they were used."""
-    named = {
-        name: ("on" if value else "off") if isinstance(value, bool) else f"{value:g}"
+    """The answer's priors, in words."""
+    words = [
+        f"{name} {('on' if value else 'off') if isinstance(value, bool) else f'{value:g}'}"
         for name, value in answer["priors"].items()
-    }
-    return "Priors: " + (", ".join(f"{name} {value}" for name, value in named.items()) or "none")
+    ]
+    return f"Priors: {', '.join(words) or 'none'}"

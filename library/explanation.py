@@ -1,4 +1,4 @@
-"""What a model attends to, as an object that a notebook draws."""
+"""An explanation that a notebook draws."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,12 +14,12 @@ from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.explain.serialize import explanation
 
 HEIGHT = 640
-"""Pixels of the frame in a notebook; it scrolls."""
+"""Height of the frame in a notebook, in pixels; it scrolls."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """`answer` has the fields of /explain (docs/explain.md), with numpy arrays for lists."""
+    """`answer` has the fields of /explain (docs/explain.md), with numpy arrays in place of lists."""
 
     answer: Mapping[str, Any]
     multi_label: bool = False  # whether a text may have several labels
@@ -35,7 +35,9 @@ class Explanation:
         for name in ("faithfulness", "evidence", "curves"):
             if name in answer:
                 sentences = answer[name]["sentences"]
-                answer[name]["sentences"] = [of_side and asdict(of_side) for of_side in sentences]
+                answer[name]["sentences"] = [
+                    sentence and asdict(sentence) for sentence in sentences
+                ]
         if options.trust:
             answer["trust"] = asdict(result.trust[0])
         return cls(answer, card.multi_label)
@@ -43,14 +45,15 @@ class Explanation:
     @property
     def tokens(self) -> list[list[str]]:
         """The tokens of each sentence."""
-        return [[token["text"] for token in one["tokens"]] for one in self.answer["sentences"]]
+        sentences = self.answer["sentences"]
+        return [[token["text"] for token in sentence["tokens"]] for sentence in sentences]
 
     @property
     def html(self) -> str:
-        """A page that loads nothing from elsewhere."""
+        """A page that loads nothing."""
         from heedful.library.explain_page import html
 
-        return html(self.answer, several=self.multi_label)
+        return html(self.answer, multi_label=self.multi_label)
 
     def save(self, file: str | Path) -> None:
         """Write the page. The file appears whole or not at all. Raises BadInput unless its name ends in .html."""
@@ -62,10 +65,10 @@ class Explanation:
         write_file(file, lambda part: part.write_text(page, encoding="utf-8"))
 
     def __repr__(self) -> str:
-        texts = ", ".join(repr(one["text"]) for one in self.answer["sentences"])
+        texts = ", ".join(repr(sentence["text"]) for sentence in self.answer["sentences"])
         return f"<Explanation {self.answer['model']}: {texts}>"
 
     def _repr_html_(self) -> str:
-        """The page in a frame, where its styles and scripts touch nothing else of the notebook."""
+        """The page in a frame, so that its styles and scripts do not affect the notebook."""
         style = f"width:100%;height:{HEIGHT}px;border:0"
         return f'<iframe srcdoc="{escape(self.html)}" style="{style}"></iframe>'

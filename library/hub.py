@@ -1,6 +1,6 @@
-"""Bundles on the Hugging Face hub: pull, with every hash checked before anything is loaded. `heedful push` uploads.
+"""Bundles on the Hugging Face hub: `pull` checks all hashes before anything is loaded. `heedful push` uploads.
 
-Address and token are huggingface_hub's own settings: HF_ENDPOINT, HF_TOKEN or `hf auth login`.
+Address and token are huggingface_hub's settings: HF_ENDPOINT, HF_TOKEN or `hf auth login`.
 """
 
 import tempfile
@@ -20,47 +20,47 @@ from heedful.text.parse import fingerprint
 
 HTTPError: type[Exception] = errors.HTTPError  # type: ignore[attr-defined]  # of httpx or httpx2
 CACHE = Path.home() / ".cache" / "heedful"
-"""Where `heedful.load("hf://..")` keeps what it has pulled."""
+"""The folder in which `heedful.load("hf://..")` keeps bundles."""
 
 
 class HubError(HeedfulError):
-    """The hub cannot be reached, or refuses; the message says which and why."""
+    """The hub cannot be reached, or refuses the request; the message says which and why."""
 
 
 def pull(repository: str, models: Path, *, version: str | None = None) -> Path:
     """Download a bundle into the folder `models`, under its name, and its parser into the same folder.
 
-    `repository` is owner/name, with @ and a branch, tag or commit where another revision is wanted than the newest.
-    Its files are compared with the hashes in its card, and the card with `version` if that is given.
-    A parser that is there already is kept if it is the bundle's. Raises BundleError for any difference
-    and where something else has the bundle's name, HubError; then nothing is written.
+    `repository` is owner/name, or owner/name@revision with a branch, tag or commit; without it, the newest revision.
+    The files are compared with the hashes in the card, and the card with `version` if that is given. A parser that the
+    folder holds is kept if it is the bundle's. Raises BundleError for any difference and where something else has the
+    bundle's name, HubError; then nothing is written.
     """
     models.mkdir(parents=True, exist_ok=True)
     name, _, revision = repository.partition("@")
     with tempfile.TemporaryDirectory(dir=models, prefix=".pull-") as temporary:
-        there = Path(temporary) / "bundle"
+        download = Path(temporary) / "bundle"
         with hub_errors(repository):
-            HfApi().snapshot_download(name, revision=revision or None, local_dir=there)
-        card = bundle.read_card(there, named=False)
+            HfApi().snapshot_download(name, revision=revision or None, local_dir=download)
+        card = bundle.read_card(download, named=False)
         if version is not None and card.version != version:
             raise BundleError(card.name, CARD, f"is version {card.version}, not {version}")
         check_replaceable(models / card.name)
-        parser = there / PARSER
+        parser = download / PARSER
         if (models / PARSER).is_dir():
             parser = models / PARSER
         check_parser(card, parser)
-        pulled = there.rename(there.with_name(card.name))
-        files = bundle.read_files(pulled)[1]
-        if (pulled / PARSER).is_dir() and parser == there / PARSER:
-            (pulled / PARSER).rename(models / PARSER)
+        folder = download.rename(download.with_name(card.name))
+        files = bundle.read_files(folder)[1]
+        if (folder / PARSER).is_dir() and parser == download / PARSER:
+            (folder / PARSER).rename(models / PARSER)
         with replace_folder(models / card.name) as new:
-            for name, content in {**files, CARD: (pulled / CARD).read_bytes()}.items():
+            for name, content in {**files, CARD: (folder / CARD).read_bytes()}.items():
                 (new / name).write_bytes(content)
     return models / card.name
 
 
 def pull_to_cache(repository: str) -> Path:
-    """The bundle in the cache, pulled there first if it is new; a revision has a folder. Raises what `pull` raises."""
+    """The bundle in the cache, downloaded first if it is new. Each revision has a folder. Raises what `pull` raises."""
     folder = CACHE / repository.replace("/", "--")
     for card in folder.glob(f"*/{CARD}"):
         return card.parent
@@ -68,7 +68,7 @@ def pull_to_cache(repository: str) -> Path:
 
 
 def check_parser(card: Card, pipeline: Path) -> None:
-    """Raise BundleError unless the folder holds the parser that the bundle was made with, or it needs none."""
+    """Raise BundleError unless the folder holds the parser that the bundle was trained with, or it needs none."""
     if not card.needs_parser:
         return
     if not pipeline.is_dir() or fingerprint(pipeline) != card.parser.fingerprint:

@@ -1,4 +1,4 @@
-"""What callers of the library give -> `Inputs`: texts or pairs of texts, checked, and in chunks of similar length."""
+"""Arguments of the library's methods -> `Inputs`: texts or pairs of texts, checked, in chunks of similar length."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,20 +13,20 @@ from heedful.runtime.inputs import Inputs, Item
 from heedful.text.parse import Parse
 
 CHUNK = 1024
-"""Rows that are read and answered together: sorted by length they make full batches."""
+"""Rows that are answered together: sorted by length they make full batches."""
 
 NO_ROWS = (Mapping, set, frozenset)
-"""What might be iterated over, though its keys are no rows, or have no order that answers could be in."""
+"""Types that can be iterated over, though their items are no rows, or have no order."""
 
 T = TypeVar("T")
 Text = str | Doc
-"""spaCy's documents are read with the tree that they have."""
+"""spaCy's documents are read with their tree."""
 Pair = tuple[Text, Text] | Sequence[Text] | Mapping[str, Text]
 Pairs = Iterable[Pair]
 
 
 def text_inputs(texts: Iterable[Text], path: str, *, missing_is_blank: bool = False) -> Inputs:
-    """Raises BadInput for what is no text."""
+    """The inputs of a list, array or column of texts. Raises BadInput for other values."""
     shape = getattr(texts, "shape", (0,))
     if len(shape) != 1:  # iterating over a table gives its columns' names
         remedy = "give one text a row, for example a column"
@@ -38,7 +38,7 @@ def text_inputs(texts: Iterable[Text], path: str, *, missing_is_blank: bool = Fa
 
 
 def pair_inputs(pairs: Pairs, sides: tuple[str, str]) -> Inputs:
-    """Raises BadInput for what is no pair of texts."""
+    """The inputs of a list of pairs of texts. Raises BadInput for other values."""
     rows = _rows(pairs, "pairs", "pairs of strings")
     if rows and isinstance(rows[0], str):
         if len(getattr(pairs, "shape", ())) > 1:  # iterating over a table gives its columns' names
@@ -53,7 +53,7 @@ def pair_inputs(pairs: Pairs, sides: tuple[str, str]) -> Inputs:
 
 
 def _pair(pair: Pair, path: str, sides: tuple[str, str]) -> tuple[Any, Any]:
-    """Raises BadInput where it is neither two values in their order nor named by `sides`."""
+    """The two values of a tuple, or of a mapping with the keys `sides`. Raises BadInput for another pair."""
     if isinstance(pair, Mapping) and set(pair) == set(sides):
         return pair[sides[0]], pair[sides[1]]
     if isinstance(pair, np.ndarray):
@@ -61,27 +61,23 @@ def _pair(pair: Pair, path: str, sides: tuple[str, str]) -> tuple[Any, Any]:
     if isinstance(pair, tuple | list) and len(pair) == 2:
         return pair[0], pair[1]
     keys = " and ".join(sides)
-    reason = f"{path} is no pair: give two strings in a tuple, or a dictionary of {keys} alone"
+    reason = f"{path} is no pair: give two strings in a tuple, or a dictionary with only {keys}"
     raise BadInput(reason, param=path)
 
 
-def _rows(rows: Iterable[T], path: str, wanted: str) -> list[T]:
-    """Raises BadInput for what is no list of rows, though one might iterate over it."""
+def _rows(rows: Iterable[T], path: str, expected: str) -> list[T]:
+    """The rows as a list of Python's values. Raises BadInput for a string or another value that is no list of rows."""
     if isinstance(rows, str):
-        raise BadInput(f"{path} is one string: give a list of {wanted}", param=path)
+        raise BadInput(f"{path} is one string: give a list of {expected}", param=path)
     if isinstance(rows, NO_ROWS) or not isinstance(rows, Iterable):
-        raise BadInput(f"{path} is {type(rows).__name__}: give a list of {wanted}", param=path)
-    return as_list(rows)
-
-
-def as_list(rows: Iterable[T]) -> list[T]:
-    """Python's values, for Arrow's too: its arrays give scalars that are no strings."""
+        raise BadInput(f"{path} is {type(rows).__name__}: give a list of {expected}", param=path)
+    # Of Arrow's arrays, whose scalars are no strings.
     to_pylist: Callable[[], list[T]] | None = getattr(rows, "to_pylist", None)
     return to_pylist() if to_pylist else list(rows)
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it is None, NaN, or pandas' NA or NaT."""
+    """Whether the value is None, NaN, or pandas' NA or NaT."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # NA is neither equal to itself nor not
@@ -91,19 +87,19 @@ def is_missing(value: Any) -> bool:
 
 
 def is_count(value: object) -> bool:
-    """Whether it is a whole number from 1, Python's or numpy's."""
+    """Whether the value is a whole number from 1, of Python or numpy."""
     return isinstance(value, Integral) and int(value) >= 1
 
 
 def check_batch_size(batch_size: object) -> None:
-    """Raise BadInput for what is neither None nor a whole number from 1."""
+    """Raise BadInput unless the value is None or a whole number from 1."""
     if batch_size is not None and not is_count(batch_size):
         reason = f"batch_size is {batch_size!r}: give a whole number from 1"
         raise BadInput(reason, param="batch_size")
 
 
 def strings(inputs: Inputs) -> Inputs:
-    """The inputs with Python's strings, for numpy's too, and documents as parses. Raises BadInput for others."""
+    """The inputs with Python's strings in place of numpy's, and parses of documents. Raises BadInput for others."""
     items: list[Item] = []
     for item, path in zip(cast(Sequence[Any], inputs.items), inputs.paths, strict=True):
         if isinstance(item, Doc):
@@ -129,7 +125,7 @@ def is_text(text: Item) -> bool:
 
 
 def in_chunks(inputs: Inputs) -> Iterator[tuple[list[int], Inputs]]:
-    """The rows in chunks of similar length, the longest first, and the numbers of their rows."""
+    """Chunks of rows of similar length, the longest first, each with the numbers of its rows."""
     step = inputs.texts_per_row
     lengths = [
         sum(len(text_of(item)) for item in inputs.items[row * step : (row + 1) * step])

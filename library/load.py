@@ -1,4 +1,4 @@
-"""heedful.load: a bundle by its name, its folder or its place on the model hub; heedful.classify: three of them."""
+"""heedful.load: a bundle by its name, folder or address on the model hub; heedful.classify, which loads three."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
@@ -33,15 +33,14 @@ def load(
 ) -> Model:
     """Load a bundle.
 
-    `model` is a bundle's name, its folder, or `hf://owner/name@revision` on the model hub, without @ the newest. A
-    name is looked up in `models`, by default in $HEEDFUL_MODELS, in `bundles` here and in the package heedful-bundles.
-    `parser` is the spaCy pipeline that the bundle was made with, by default the one in the same folder,
-    else one among the bundles where a name is looked up.
-    `threads` batches run at once, by default one a core. With `processes` above 1, long lists are
-    divided among that many processes.
+    `model` is a bundle's name, its folder, or `hf://owner/name@revision` on the model hub; without @revision, the
+    newest. A name is searched in `models`, by default in $HEEDFUL_MODELS, in the folder `bundles` and in the package
+    heedful-bundles. `parser` is the spaCy pipeline that the bundle was trained with, by default that next to the
+    bundle, else the first one in these folders. `threads` batches run at a time, by default one a core. With
+    `processes` above 1, long lists are divided among that many processes.
 
-    Raises StartupError for an unknown name or device, a wrong number or a parser that cannot be loaded,
-    BundleError and ProviderError.
+    Raises StartupError for an unknown name or device, a wrong number or a parser that cannot be loaded, BundleError and
+    ProviderError.
     """
     if device not in get_args(Device):
         raise StartupError(f"device is {device!r}: give one of {', '.join(get_args(Device))}")
@@ -51,23 +50,22 @@ def load(
     folder = bundle_folder(model, models)
     stored = bundle.read(folder, graphs=False)
     pipeline = parser or shipped.parser_folder(folder.parent)
-    # A GPU runs one large batch at a time; on a CPU several small ones do more than one that is split.
-    batches = threads or usable_cores()
-    resolved = resolve(device)
-    parallel, each = (1, batches) if resolved == "cuda" else (batches, 1)
-    same: dict[str, Any] = {"model": folder, "parser": pipeline, "device": device}
-    workers = Processes(processes, same) if processes > 1 else None
-    again = partial(load_version, **same, threads=threads, processes=processes)
-    loaded = LoadedModel(stored, resolved, each)
-    words = parser is None and not stored.card.needs_parser
-    loaded_parser = load_parser(None if words else pipeline)
-    return Model(folder, loaded, loaded_parser, parallel, workers, again)
+    # A GPU runs one large batch at a time; on a CPU several small batches are faster than a large one over threads.
+    resolved, count = resolve(device), threads or usable_cores()
+    batch_threads, graph_threads = (1, count) if resolved == "cuda" else (count, 1)
+    keywords: dict[str, Any] = {"model": folder, "parser": pipeline, "device": device}
+    workers = Processes(processes, keywords) if processes > 1 else None
+    reload = partial(load_version, **keywords, threads=threads, processes=processes)
+    loaded = LoadedModel(stored, resolved, graph_threads)
+    only_words = parser is None and not stored.card.needs_parser
+    loaded_parser = load_parser(None if only_words else pipeline)
+    return Model(folder, loaded, loaded_parser, batch_threads, workers, reload)
 
 
 def classify(texts: Iterable[str], labels: Sequence[str], **keywords: Any) -> list[FittingLabels]:
-    """How well each of your `labels` fits each text, by ZERO_SHOT's models: what the service answers.
+    """How well each of your `labels` fits each text, by ZERO_SHOT's models, as the service answers.
 
-    The keywords are those of `Model.classify`. The bundles are looked up as by `load`, and loaded once. Raises what
+    The keywords are those of `Model.classify`. The bundles are searched as by `load`, and loaded once. Raises what
     `load` and `Model.classify` raise.
     """
     embedding, nli, sentiment = (_loaded(bundle_folder(name)) for name in ZERO_SHOT)
@@ -80,17 +78,17 @@ def _loaded(folder: Path) -> Model:
 
 
 def load_version(version: str, **keywords: Any) -> Model:
-    """`load(**keywords)`, what a pickle of its result does. Raises BundleError for another version."""
+    """`load(**keywords)`, for pickles of its result. Raises BundleError for another version."""
     model = load(**keywords)
     if model.card.version != version:
         model.close()
-        reason = f"is version {model.card.version}, the model that was pickled {version}"
+        reason = f"is version {model.card.version}, the pickled model was {version}"
         raise BundleError(model.card.name, CARD, f"{reason}: load it by its name")
     return model
 
 
 def bundle_folder(model: str | Path, models: str | Path | None = None) -> Path:
-    """The folder of a bundle, which is named as for `load`. Raises StartupError."""
+    """The folder of `load`'s `model`. Raises StartupError."""
     if not isinstance(model, str | PathLike):
         raise StartupError(f"model is {type(model).__name__}: give a bundle's name or its folder")
     if str(model).startswith(HUB):
@@ -99,13 +97,13 @@ def bundle_folder(model: str | Path, models: str | Path | None = None) -> Path:
         return pull_to_cache(str(model).removeprefix(HUB))
     if (Path(model) / CARD).is_file():
         return Path(model).resolve()
-    places = [Path(models)] if models else shipped.search_folders()
-    for place in places:
-        if (place / model / CARD).is_file():
-            return (place / model).resolve()
-    known = sorted({card.parent.name for place in places for card in place.glob(f"*/{CARD}")})
+    folders = [Path(models)] if models else shipped.search_folders()
+    for folder in folders:
+        if (folder / model / CARD).is_file():
+            return (folder / model).resolve()
+    known = sorted({card.parent.name for folder in folders for card in folder.glob(f"*/{CARD}")})
     remedy = f"known are {', '.join(known)}: name one of them" if known else shipped.REMEDY
     raise StartupError(
-        f"there is no bundle {str(model)!r} in {', '.join(map(str, places))}; {remedy}, or name a bundle's folder, "
+        f"there is no bundle {str(model)!r} in {', '.join(map(str, folders))}; {remedy}, or name a bundle's folder, "
         "or hf://owner/name"
     )

@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked about every row: a method of `runtime.inference.Inference` and its keywords."""
+    """A method of `runtime.inference.Inference` and its keywords, to be called for rows."""
 
     task: Task
     method: Literal["embed", "classify", "relatedness"]
@@ -61,7 +61,7 @@ class Question:
 
 
 class FittingLabels(NamedTuple):
-    """The label that fits a text best, the scores of all, best first, and the probability that none fits."""
+    """The label that fits a text best, all labels with their scores, best first, and the probability that none fits."""
 
     label: str
     scores: dict[str, float]
@@ -71,8 +71,7 @@ class FittingLabels(NamedTuple):
 class Model:
     """A bundle in this process. Threads may share it; `with` closes it.
 
-    Every method raises BadInput for a text that cannot be read, and WrongTask where the model does
-    another task.
+    The methods raise BadInput for a text that cannot be read, and WrongTask where the model does another task.
     """
 
     def __init__(
@@ -82,11 +81,11 @@ class Model:
         parser: Parser,
         threads: int,
         processes: Processes | None,
-        again: Callable[[str], "Model"],
+        reload: Callable[[str], "Model"],
     ) -> None:
-        """`again` loads the same version of it in another process, for its pickles.
+        """`reload` loads a version of the bundle in another process, for pickles.
 
-        Raises BundleError for another parser than the bundle was made with.
+        Raises BundleError for another parser than the bundle was trained with.
         """
         check_parser(loaded.card, parser)
         self.folder = folder
@@ -96,7 +95,7 @@ class Model:
         self.renew()
         renew_in_children(self)
         self._processes = processes
-        self._again = again
+        self._reload = reload
 
     def renew(self) -> None:
         """See `text.forks`."""
@@ -105,7 +104,7 @@ class Model:
 
     @property
     def card(self) -> Card:
-        """What the model is, what it was made from and how it scores."""
+        """The model, its training data and its scores."""
         [card] = self._registry.cards.values()
         return card
 
@@ -129,15 +128,15 @@ class Model:
         convert_to_tensor: bool = False,
         paths: Sequence[str] | None = None,
     ) -> npt.NDArray[Any]:
-        """Vectors (N, D), or (D,) for one string or document of spaCy, whose tree is read.
+        """Vectors (N, D), or (D,) for a single string or document of spaCy, whose tree is read.
 
         With `precision` in fewer bits (`runtime.answers.as_precision`).
 
         The keywords but `truncate` and `paths` are sentence-transformers', which has more (docs/library.md).
-        `batch_size` is the most texts in a batch, by default as many as the service takes. Vectors are cut
-        to the first `truncate_dim` values, then scaled to length 1 unless `normalize_embeddings` is false.
-        Without `truncate`, a text that is longer than the model reads raises BadInput; its message calls
-        text i `paths[i]`, by default `sentences[i]`. Raises BadInput for a wrong keyword too.
+        `batch_size` is the largest number of texts in a batch, by default that of the service. Vectors are cut to the
+        first `truncate_dim` values, then scaled to length 1 unless `normalize_embeddings` is false. Without `truncate`,
+        a text that is longer than the model reads raises BadInput, whose message calls text i `paths[i]`, by default
+        `sentences[i]`. A wrong keyword raises BadInput too.
         """
         if convert_to_tensor or not convert_to_numpy:
             raise BadInput("convert_to_tensor: use torch.from_numpy(model.encode(..))")
@@ -154,22 +153,24 @@ class Model:
             "dimensions": truncate_dim,
         }
         question = Question("embed", "embed", keywords, batch_size)
-        none = np.empty((0, width), np.float32)
+        no_rows = np.empty((0, width), np.float32)
         single = isinstance(sentences, Text)
         rows = cast(Iterable[Text], [sentences] if single else sentences)
         inputs = text_inputs(rows, "sentences")
         if paths is not None:
             inputs = replace(inputs, paths=paths)
         if prompt:
-            inputs.check_texts()  # with the prompt before it, a blank one would pass
+            inputs.check_texts()  # a blank text after the prompt would pass
             inputs = replace(inputs, items=[f"{prompt}{text_of(item)}" for item in inputs.items])
-        vectors = as_precision(self._ask(question, inputs, none, show_progress_bar), precision)
+        vectors = as_precision(
+            self._answers(question, inputs, no_rows, show_progress_bar), precision
+        )
         return cast(npt.NDArray[Any], vectors[0]) if single else vectors
 
     def similarity(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
-        """Cosines (N, M) of vectors (N, D) with vectors (M, D). A vector's with itself is 1.
+        """Cosines (N, M) of vectors (N, D) with vectors (M, D).
 
-        Raises BadInput for vectors of different widths, and for what are not numbers.
+        Raises BadInput for vectors of different widths, and for values that are no numbers.
         """
         rows, columns = _unit_vectors("first", first), _unit_vectors("second", second)
         if rows.shape[1] != columns.shape[1]:
@@ -187,14 +188,14 @@ class Model:
     ) -> Doubles:
         """Probabilities (N, C), in the order of `labels`."""
         question = Question("classify", "classify", {"truncate": truncate}, batch_size)
-        none = np.empty((0, len(self.labels)))
-        return self._ask(question, text_inputs(texts, "texts"), none, show_progress_bar)
+        no_rows = np.empty((0, len(self.labels)))
+        return self._answers(question, text_inputs(texts, "texts"), no_rows, show_progress_bar)
 
     def predict(self, texts: Iterable[Text], **keywords: Any) -> npt.NDArray[Any]:
         """The most probable label of each text (N,), None where the model abstains.
 
-        Of a model of several labels a text, booleans (N, C): the labels of probability 0.5 and more.
-        The keywords are those of `predict_proba`.
+        Of a multi-label model, booleans (N, C): the labels of probability 0.5 and more. The keywords are those of
+        `predict_proba`.
         """
         scores = self.predict_proba(texts, **keywords)
         return scores >= 0.5 if self.card.multi_label else np.array(self.chosen(scores), object)
@@ -202,7 +203,7 @@ class Model:
     def chosen(self, probabilities: Doubles) -> list[Any]:
         """The most probable label of each row (N, C), None where the model abstains.
 
-        Of a model of several labels a text, a list of those of probability 0.5 and more.
+        Of a multi-label model, a list of the labels of probability 0.5 and more.
         """
         if self.card.multi_label:
             return [[self.labels[i] for i in np.flatnonzero(row >= 0.5)] for row in probabilities]
@@ -222,25 +223,26 @@ class Model:
     ) -> list[FittingLabels]:
         """How well each of your `labels` fits each text: zero-shot classification.
 
-        By the cosine of an embedding model or by the entailment of an NLI one; with an embedding model also by the
-        entailment of `nli`, and by whether text and label are both positive or both negative after `sentiment`. A
-        template makes a sentence of a label, which replaces its {}; without one a label makes several sentences. The
-        scores of a text's labels add up to 1, unless `multi_label` says that several may fit, or there is only one.
-        Raises BadInput for labels that are blank, repeated or more than 100.
+        By the cosine of an embedding model or the entailment of an NLI model. With an embedding model also by the
+        entailment of `nli`, and by whether `sentiment` finds text and label both positive or both negative. A label
+        replaces the {} of the template; without a template each label has several sentences. The scores of a text's
+        labels add up to 1, unless `multi_label` says that several may fit, or there is only one. Raises BadInput for
+        labels that are blank, repeated or more than 100.
         """
         if nli is not None and (self.card.kind, nli.card.kind) != ("embedding", "nli"):
             kinds = f"{self.card.name} is of the kind {self.card.kind}, {nli.card.name} of {nli.card.kind}"
-            raise WrongTask(f"{kinds}: ask an embedding model, with an NLI one", param="nli")
+            message = f"{kinds}: use an embedding model, and an NLI model as nli"
+            raise WrongTask(message, param="nli")
         if sentiment is not None and not (nli and is_sentiment(sentiment.card)):
-            message = f"{sentiment.card.name}: give a model of the task sentiment, and an NLI one"
+            message = f"{sentiment.card.name}: give a model of the task sentiment, and an NLI model as nli"
             raise WrongTask(message, param="sentiment")
         models = [model for model in (self, nli, sentiment) if model is not None]
         check_batch_size(batch_size)
         parser = next((model._parser for model in models if model.card.needs_parser), self._parser)
-        for model in models:  # which read each text once
+        for model in models:  # they share each text's parse
             check_parser(model.card, parser)
         names = cast(Sequence[str], text_inputs(labels, "labels").items)
-        asked = Labels(names, hypothesis_template, multi_label)
+        zero_shot_labels = Labels(names, hypothesis_template, multi_label)
         zero_shot = ZeroShot(
             [
                 Inference(model._choose("classify" if model is sentiment else "zero-shot"), parser)
@@ -249,14 +251,14 @@ class Model:
         )
         inputs = text_inputs(texts, "texts")
         inputs.check_texts()
-        found: list[Any] = [None] * len(inputs)
+        answers: list[Any] = [None] * len(inputs)
         for rows, part in in_chunks(inputs):
-            result = self._run(zero_shot.classify(part, asked, truncate=truncate), batch_size)
-            for row, scores in zip(rows, result.value, strict=True):
+            request = zero_shot.classify(part, zero_shot_labels, truncate=truncate)
+            for row, scores in zip(rows, self._run(request, batch_size).value, strict=True):
                 order = np.argsort(-scores[:-1], kind="stable")
                 ranked = {names[i]: float(scores[i]) for i in order}
-                found[row] = FittingLabels(next(iter(ranked)), ranked, float(scores[-1]))
-        return found
+                answers[row] = FittingLabels(next(iter(ranked)), ranked, float(scores[-1]))
+        return answers
 
     @overload
     def nli(
@@ -291,15 +293,15 @@ class Model:
     ) -> list[dict[str, float]] | dict[str, float]:
         """The probabilities of entailment, neutral and contradiction for each (premise, hypothesis).
 
-        A pair may also be a dictionary of `premise` and `hypothesis`, as in the service. For one pair `nli(premise,
-        hypothesis)` gives its dictionary.
+        A pair may also be a dictionary of `premise` and `hypothesis`, as in the service. `nli(premise, hypothesis)`
+        returns the dictionary of a single pair.
         """
         if hypothesis is not None:
-            one = [(cast(str, pairs), hypothesis)]
-            return self.nli(one, batch_size=batch_size, truncate=truncate)[0]
+            pair = [(cast(str, pairs), hypothesis)]
+            return self.nli(pair, batch_size=batch_size, truncate=truncate)[0]
         question = Question("nli", "classify", {"truncate": truncate}, batch_size)
         inputs = pair_inputs(pairs, ("premise", "hypothesis"))
-        scores = self._ask(question, inputs, np.empty((0, len(self.labels))), show_progress_bar)
+        scores = self._answers(question, inputs, np.empty((0, len(self.labels))), show_progress_bar)
         return [dict(zip(self.labels, row.tolist(), strict=True)) for row in scores]
 
     def relatedness(
@@ -315,12 +317,14 @@ class Model:
         A pair may also be a dictionary of `a` and `b`, as in the service.
         """
         question = Question("relatedness", "relatedness", {"truncate": truncate}, batch_size)
-        return self._ask(question, pair_inputs(pairs, ("a", "b")), np.empty(0), show_progress_bar)
+        return self._answers(
+            question, pair_inputs(pairs, ("a", "b")), np.empty(0), show_progress_bar
+        )
 
     def fits(self, texts: Iterable[Text], *, truncate: bool = False) -> npt.NDArray[np.bool_]:
         """Whether each text (N,) can be read: it is not blank and, unless `truncate`, not too long.
 
-        A missing value (None, NaN, pandas' NA) cannot.
+        A missing value (None, NaN, pandas' NA) cannot be read.
         """
         inputs = text_inputs(texts, "texts", missing_is_blank=True)
         loaded = self._registry.models[self.card.name]
@@ -344,11 +348,11 @@ class Model:
         truncate: bool = False,
         **choices: Any,
     ) -> Explanation:
-        """What the model attends to in a text, or in a text and the `second` one of a pair.
+        """The model's attention in a text, or in a text and the `second` text of a pair.
 
-        A notebook draws it. `options`, or their fields as keywords such as `evidence=True`, switch priors off and ask
-        for more (docs/explain.md). A text that is longer than is explained with these options raises BadInput. With
-        `truncate` it is cut instead: then the answer may be another one than `predict`'s, which reads more.
+        A notebook draws it. `options`, or their fields as keywords such as `evidence=True`, switch priors off and
+        request more (docs/explain.md). A text that is too long for these options raises BadInput. With `truncate` it is
+        cut: the answer may then differ from that of `predict`, which reads longer texts.
         """
         options = ExplainOptions(**choices) if options is None else options
         if not isinstance(options, ExplainOptions):
@@ -363,19 +367,19 @@ class Model:
         return Explanation.make(self.card, result, options)
 
     def answer(self, question: Question, inputs: Inputs) -> npt.NDArray[Any]:
-        """The answer to a question about a few rows, in their order."""
+        """The answers to a question for a few rows, in their order."""
         request = getattr(self._inference(question.task), question.method)
         result = self._run(request(inputs, **question.keywords), question.batch_size)
         answer: npt.NDArray[Any] = result.value
         return answer
 
     def check_golden(self) -> None:
-        """Compare with the bundle's golden vectors, if it has any. Raises BundleError if one moved far."""
+        """Compare with the bundle's golden vectors, if it has any. Raises BundleError beyond their tolerance."""
         [loaded] = self._registry.models.values()
         loaded.check_golden()
 
     def close(self) -> None:
-        """End its threads and processes. It answers no more."""
+        """End the model's threads and processes. It answers no more."""
         self._is_closed = True
         if self._threads:
             self._threads.shutdown(wait=False)
@@ -390,7 +394,7 @@ class Model:
 
     def __reduce__(self) -> tuple[Callable[[str], "Model"], tuple[str]]:
         """A pickle or a copy loads the bundle again. Raises BundleError where it has been replaced."""
-        return self._again, (self.card.version,)
+        return self._reload, (self.card.version,)
 
     def __repr__(self) -> str:
         return f"<Model {self.card.name} {self.card.version}: {self.card.kind}>"
@@ -409,19 +413,19 @@ class Model:
         try:
             return self._registry.choose(task, self.card.name)
         except WrongTask as error:
-            able = ", ".join(_able(self.folder.parent, KINDS[task]))
-            remedy = f"load {able}" if able else f"load a bundle of the kind {KINDS[task][0]}"
+            names = ", ".join(_names_of_kinds(self.folder.parent, KINDS[task]))
+            remedy = f"load {names}" if names else f"load a bundle of the kind {KINDS[task][0]}"
             message = f"{self.card.name} does not do {task}: {remedy}"
             raise WrongTask(message, param=error.param) from None
 
-    def _ask(
+    def _answers(
         self,
         question: Question,
         inputs: Inputs,
-        none: npt.NDArray[Any],
+        no_rows: npt.NDArray[Any],
         show_progress: bool | None = False,
     ) -> npt.NDArray[Any]:
-        """The answer for each row, in order; `none` for no row."""
+        """The answer for each row, in order; `no_rows` for empty inputs."""
         self._choose(question.task)
         check_batch_size(question.batch_size)
         inputs.check_texts()
@@ -431,11 +435,11 @@ class Model:
             answers = self._processes.answers(question, parts)
         else:
             answers = (self.answer(question, part) for part in parts)
-        joined: npt.NDArray[Any] = none
+        joined: npt.NDArray[Any] = no_rows
         with Progress(console=Console(stderr=True), disable=not show_progress) as bar:
             task = bar.add_task(self.card.name, total=len(inputs))
             for (rows, _), answer in zip(chunks, answers, strict=True):
-                if joined is none:
+                if joined is no_rows:
                     joined = np.empty((len(inputs), *answer.shape[1:]), answer.dtype)
                 joined[rows] = answer
                 bar.advance(task, len(rows))
@@ -443,7 +447,7 @@ class Model:
 
 
 def _unit_vectors(name: str, value: npt.ArrayLike) -> Doubles:
-    """Its rows scaled to length 1, one for a single vector. Raises BadInput for what is no array of numbers."""
+    """The rows (N, D) scaled to length 1; N is 1 for a single vector. Raises BadInput for no array of numbers."""
     try:
         numbers = np.atleast_2d(np.asarray(value, np.float64))
     except (TypeError, ValueError) as error:
@@ -454,11 +458,11 @@ def _unit_vectors(name: str, value: npt.ArrayLike) -> Doubles:
     return unit_rows(numbers)
 
 
-def _able(models: Path, kinds: Sequence[str]) -> list[str]:
+def _names_of_kinds(models: Path, kinds: Sequence[str]) -> list[str]:
     """The names of the bundles in a folder that are of one of these kinds."""
     names = []
     for card in sorted(models.glob(f"*/{CARD}")):
-        with suppress(BundleError):  # a broken one is no advice
+        with suppress(BundleError):  # a broken bundle is no remedy
             if read_card(card.parent).kind in kinds:
                 names.append(card.parent.name)
     return names

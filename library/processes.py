@@ -1,6 +1,6 @@
 """Worker processes for long lists: each loads the bundle and answers chunks.
 
-They are loky's: a script needs no `__main__` guard, as multiprocessing's would, and a worker that dies is noticed.
+They are loky's: unlike with multiprocessing, a script needs no `__main__` guard, and a worker's death is noticed.
 """
 
 import os
@@ -25,7 +25,7 @@ BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 class Processes:
-    """Workers, which start with the first long list. Threads may share it."""
+    """A pool of workers, which starts with the first long list. Threads may share it."""
 
     def __init__(self, size: int, keywords: Mapping[str, Any]) -> None:
         """`keywords` are those of `heedful.load`."""
@@ -36,14 +36,14 @@ class Processes:
         renew_in_children(self)
 
     def renew(self) -> None:
-        """See `text.forks`. The existing workers stay the parent's; a child starts its own."""
+        """See `text.forks`. The workers remain the parent's; a child starts others."""
         self._pool: ProcessPoolExecutor | None = None
         self._lock = threading.Lock()
 
     def answers(self, question: "Question", parts: Sequence[Inputs]) -> Iterator[Any]:
         """`Model.answer` to each part, in order. Raises what it raises.
 
-        Raises Unavailable if a worker dies, or once this is closed. The next call has new workers.
+        Raises Unavailable if a worker dies, or once the pool is closed. The next call starts new workers.
         """
         pool = self._start()
         try:
@@ -57,7 +57,7 @@ class Processes:
             raise Unavailable("the model is closed: load it again") from error
 
     def close(self) -> None:
-        """End the workers. What they are working on fails."""
+        """End the workers. Their answers fail."""
         with self._lock:
             pool, self._pool, self._is_closed = self._pool, None, True
         if pool:
@@ -71,23 +71,22 @@ class Processes:
                 self._pool = ProcessPoolExecutor(
                     self._size,
                     timeout=None,
-                    initializer=_begin,
+                    initializer=_start_worker,
                     initargs=(os.getpid(),),
-                    # The processes share the cores already; who sets another number means it.
+                    # The workers use all cores already. A number that the user sets is kept.
                     env={BLAS_THREADS: os.environ.get(BLAS_THREADS, "1")},
                 )
             return self._pool
 
 
-def _begin(parent: int) -> None:
-    """Begin a worker."""
-    # A notebook's interrupt and Ctrl-C reach the workers too: the caller's code decides.
+def _start_worker(parent: int) -> None:
+    # A notebook's interrupt and Ctrl-C reach the workers too: only the caller's process handles them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
-    """End this worker when its parent has ended, which may have been killed."""
+def _exit_after(parent: int) -> None:
+    """End this worker when its parent has ended, also if that was killed."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
@@ -99,7 +98,7 @@ def _answer(keywords: Mapping[str, Any], question: "Question", part: Inputs) -> 
 
 @cache
 def _model(**keywords: Any) -> "Model":
-    """The one of a worker."""
+    """The worker's model."""
     from heedful.library.load import load
 
     return load(**keywords)

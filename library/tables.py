@@ -1,4 +1,4 @@
-"""Tables of texts in, tables of answers out: what Ray Data, Spark and Daft call with each batch of rows."""
+"""Tables of texts -> tables of answers, for Ray Data, Spark and Daft, which call it with batches of rows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -21,9 +21,9 @@ ANSWER_COLUMNS = frozenset({"embedding", "label", "probabilities", OUTCOME, "err
 
 
 class TableModel:
-    """A bundle that answers the rows of tables with one core. Each process makes one.
+    """A bundle that answers the rows of tables on one core, in each process.
 
-    A row that cannot be answered gets its reason in the column `error`; the others are answered.
+    A row that cannot be answered has the reason in the column `error`; the others are answered.
     """
 
     def __init__(
@@ -34,26 +34,25 @@ class TableModel:
         texts: Sequence[str],
         id: str,
         keywords: Mapping[str, Any] | None = None,
-        **where: Any,
+        **load_keywords: Any,
     ) -> None:
         """`texts` names the column of the text, or those of premise and hypothesis; `id` that of ids.
 
-        `keywords` are those of `runtime.inference.Inference`'s method, such as `truncate`; `where`
-        are those of `heedful.load`. Raises what `heedful.load` raises, WrongTask, and BadInput for a
-        wrong keyword.
+        `keywords` are those of `runtime.inference.Inference`'s method, such as `truncate`; `load_keywords` are those of
+        `heedful.load`. Raises what `heedful.load` raises, WrongTask, and BadInput for a wrong keyword.
         """
         self._id, self._texts = id, list(texts)
-        self.model = load(model, threads=1, **where)
+        self.model = load(model, threads=1, **load_keywords)
         method: Literal["embed", "classify"] = "embed" if task == "embed" else "classify"
         self._question = Question(task, method, keywords or {})
-        answers = self._ask([["A text."] * len(self._texts)])  # warms up, and shows a wrong choice
-        self._width = answers.shape[1]
+        # Warms up, and raises for wrong arguments.
+        self._width = self._ask([["A text."] * len(self._texts)]).shape[1]
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """A row for each, in order: the id, the answer, `outcome` and `error`.
+        """A row for each row of the table, in order: the id, the answer, `outcome` and `error`.
 
-        The answer is `embedding` (D floats), or `label` (a list of them where a text has several; null
-        where the model abstains) and `probabilities` (a field for each label).
+        The answer is `embedding` (D floats), or `label` (null where the model abstains; of a multi-label model a list
+        of labels) and `probabilities` (a field for each label).
         """
         columns = [table[name].to_pylist() for name in self._texts]
         rows = [
@@ -77,7 +76,7 @@ class TableModel:
         )
 
     def _answers(self, rows: list[list[str]]) -> list[npt.NDArray[Any] | str]:
-        """The answer to each row, or why there is none: the rows are halved until each bad one is alone."""
+        """The answer to each row, or the reason why there is none: the rows are halved until each bad row is found."""
         try:
             return list(self._ask(rows))
         except RequestError as error:
@@ -92,16 +91,15 @@ class TableModel:
         return self.model.answer(self._question, strings(inputs))
 
     def _columns(self, answers: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> dict[str, Any]:
-        """Null where an answer is missing."""
+        """The columns of the answer, null in the rows where it is `missing`."""
         mask = pa.array(missing)
         if self._question.task == "embed":
             values = pa.array(answers.astype(np.float32).ravel())
             vectors = pa.FixedSizeListArray.from_arrays(values, self._width, mask=mask)
             return {"embedding": vectors}
-        kind = pa.list_(pa.string()) if self.model.card.multi_label else pa.string()
-        label = pa.array(self.model.chosen(answers), kind, mask=missing)
+        label_type = pa.list_(pa.string()) if self.model.card.multi_label else pa.string()
+        label = pa.array(self.model.chosen(answers), label_type, mask=missing)
+        columns = [pa.array(column) for column in answers.T]
         names = list(self.model.labels)
-        shares = pa.StructArray.from_arrays(
-            [pa.array(column) for column in answers.T], names, mask=mask
-        )
-        return {"label": label, "probabilities": shares}
+        probabilities = pa.StructArray.from_arrays(columns, names, mask=mask)
+        return {"label": label, "probabilities": probabilities}

@@ -35,11 +35,9 @@ class Inputs:
         return cls(texts, [f"{path}[{i}]" for i in range(len(texts))], path)
 
     @classmethod
-    def from_pairs(
-        cls, pairs: Sequence[tuple[Item, Item]], sides: tuple[str, str], path: str = "pairs"
-    ) -> Self:
-        paths = [f"{path}[{i}].{side}" for i in range(len(pairs)) for side in sides]
-        return cls([item for pair in pairs for item in pair], paths, path, texts_per_row=2)
+    def from_pairs(cls, pairs: Sequence[tuple[Item, Item]], sides: tuple[str, str]) -> Self:
+        paths = [f"pairs[{i}].{side}" for i in range(len(pairs)) for side in sides]
+        return cls([item for pair in pairs for item in pair], paths, "pairs", texts_per_row=2)
 
     def __len__(self) -> int:
         """The number of rows."""

@@ -117,9 +117,7 @@ class LoadedModel:
         logits = None
         if self._head:
             logits, _ = yield from self.logits(*sides(self.card, vectors))
-            logits *= np.float32(
-                self.card.temperature
-            )  # the head's raw logits: calibration does not change them
+            logits *= np.float32(self.card.temperature)  # raw, as calibration does not change them
         return outputs(self.card, vectors, logits)
 
     def fit(self, parse: Parse) -> Parse:

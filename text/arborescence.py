@@ -1,7 +1,7 @@
 """Scores of governors -> the maximum spanning tree (Chu and Liu 1965, Edmonds 1967).
 
-Node 0 is a virtual root, node i > 0 the word i. An arborescence gives every word one governor, so that
-every walk upwards ends at the root. Several words may hang under the root: each sentence of a text has its own tree.
+Node 0 is a virtual root, node i > 0 is word i. An arborescence gives each word a governor, and all walks upwards end at
+the root. Several words may depend on the root: each sentence of a text has a tree.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from heedful.text.arrays import AnyFloats, Ints
 def best_heads(scores: AnyFloats, lengths: Ints) -> Ints:
     """Scores (B, L, 1 + L) [word, governor], lengths (B,) -> governors (B, L), 0 for the root.
 
-    The governors of a sentence have the greatest sum of scores that an arborescence can have. Where the best governor
-    of each word makes no cycle, which is nearly always, these are they. On padding governors are 0.
+    The governors of a sentence have the greatest sum of scores of all arborescences. They are the best governors of all
+    words where these make no cycle, which is nearly always. On padding governors are 0.
     """
     L = scores.shape[1]
     words = np.arange(L) < lengths[:, None]
@@ -23,30 +23,30 @@ def best_heads(scores: AnyFloats, lengths: Ints) -> Ints:
     for row, n in enumerate(lengths.tolist()):
         tree = [0, *heads[row, :n].tolist()]
         values = scores[row, :n, : n + 1]
-        if not _opened(values, tree):
+        if not _break_cycles(values, tree):
             tree = maximum_arborescence(np.vstack([np.full(n + 1, -np.inf), values])).tolist()
         heads[row, :n] = tree[1:]
     return heads
 
 
-def _opened(scores: AnyFloats, heads: list[int]) -> bool:
-    """Open the cycles of `heads` (1 + L), in place, where that can be done one by one; else False.
+def _break_cycles(scores: AnyFloats, heads: list[int]) -> bool:
+    """Break the cycles of `heads` (1 + L) one by one, in place. False where that is not possible.
 
-    The best arc into a cycle takes the place of one of its arcs. Where the root is above that arc without
-    the cycle between, contracting the cycle would have found nothing else, and nearly always that is so.
+    The best arc into a cycle replaces an arc of the cycle. Where the walk from the new governor leads to the root
+    without the cycle, contracting the cycle would have the same result, and nearly always it does.
     """
     while cycle := _cycle(heads):
         words = [node - 1 for node in cycle]
-        into = scores[words] - scores[words, [heads[node] for node in cycle]][:, None]
-        into[:, cycle] = -np.inf
-        entered, node = divmod(int(into.argmax()), len(heads))
-        heads[cycle[entered]] = node
-        inside = set(cycle)
+        gains = scores[words] - scores[words, [heads[node] for node in cycle]][:, None]
+        gains[:, cycle] = -np.inf
+        place, node = divmod(int(gains.argmax()), len(heads))
+        heads[cycle[place]] = node
+        in_cycle = set(cycle)
         for _ in range(len(heads)):
-            if node in inside:
+            if node in in_cycle:
                 return False
             node = heads[node]
-        if node:  # around in another cycle
+        if node:  # the walk is in another cycle
             return False
     return True
 
@@ -54,7 +54,7 @@ def _opened(scores: AnyFloats, heads: list[int]) -> bool:
 def maximum_arborescence(scores: AnyFloats) -> Ints:
     """Scores (n, n) [node, governor] -> governors (n,) of greatest sum; node 0, the root, governs itself.
 
-    Takes every node's best governor and, while that leaves a cycle, contracts the cycle to one node.
+    Takes each node's best governor and, while there is a cycle, contracts it to a node.
     """
     scores = scores.copy()
     np.fill_diagonal(scores, -np.inf)
@@ -66,24 +66,24 @@ def maximum_arborescence(scores: AnyFloats) -> Ints:
     outside = np.ones(len(scores), bool)
     outside[cycle] = False
     rest = np.flatnonzero(outside)  # the root first
-    # An arc into the cycle is worth what it adds to the one that it takes the place of.
-    of_rest = scores[rest]
-    into = scores[cycle][:, rest] - scores[cycle, heads[cycle]][:, None]
-    out_of = of_rest[:, cycle]
+    # The score of an arc into the cycle is its gain over the arc that it replaces.
+    rest_scores = scores[rest]
+    into_cycle = scores[cycle][:, rest] - scores[cycle, heads[cycle]][:, None]
+    from_cycle = rest_scores[:, cycle]
     contracted = np.full((len(rest) + 1, len(rest) + 1), -np.inf)
-    contracted[:-1, :-1] = of_rest[:, rest]
-    contracted[-1, :-1], contracted[:-1, -1] = into.max(axis=0), out_of.max(axis=1)
+    contracted[:-1, :-1] = rest_scores[:, rest]
+    contracted[-1, :-1], contracted[:-1, -1] = into_cycle.max(axis=0), from_cycle.max(axis=1)
     solution = maximum_arborescence(contracted)
-    from_cycle = solution[:-1] == len(rest)
-    governors = rest[np.where(from_cycle, 0, solution[:-1])]
-    heads[rest] = np.where(from_cycle, np.array(cycle)[out_of.argmax(axis=1)], governors)
-    heads[cycle[into[:, solution[-1]].argmax()]] = rest[solution[-1]]
+    under_cycle = solution[:-1] == len(rest)
+    governors = rest[np.where(under_cycle, 0, solution[:-1])]
+    heads[rest] = np.where(under_cycle, np.array(cycle)[from_cycle.argmax(axis=1)], governors)
+    heads[cycle[into_cycle[:, solution[-1]].argmax()]] = rest[solution[-1]]
     return heads
 
 
 def _cycle(heads: Sequence[int]) -> list[int]:
-    """The nodes of one cycle that does not hold the root; none where there is none."""
-    walks = [0] * len(heads)  # the walk that came through each node, by where it began
+    """The nodes of a cycle without the root; [] if there is none."""
+    walks = [0] * len(heads)  # the first walk through each node, by the node where it began
     walks[0] = -1
     for start in range(1, len(heads)):
         node = start

@@ -1,13 +1,13 @@
-"""The dependency parser as a component of a spaCy pipeline: an int8 ONNX graph scores the arcs, the best tree is set.
+"""The dependency parser as a component of a spaCy pipeline: an int8 ONNX graph scores arcs, of which it sets the best
+tree.
 
 It replaces spaCy's transition parser, under the name `parser`. Its folder:
 
-    graph.onnx   word vectors (B, L, D) in uint8 -> heads and relations (B, L), and what they come from
-                 (tools.parser.graph)
+    graph.onnx   word vectors (B, L, D) in uint8 -> heads and relations (B, L), and their scores (tools.parser.graph)
     words.npz    the tables of the word vectors (text.hashed_words), and the last layer of the relations
     config.json  names of the relations, the rotary frequencies in radians a word (`speeds`)
 
-A text of several sentences has a tree, and a root, for each. A text's trees do not depend on the other texts of a call.
+A text has a tree, and a root, for each sentence. A text's trees do not depend on the other texts of a call.
 """
 
 import json
@@ -45,23 +45,23 @@ from heedful.text.tokenize import (
 
 GRAPH, WORDS, CONFIG = FILES = ("graph.onnx", "words.npz", "config.json")
 BUDGET = 1024
-"""Words of one run of the graph, padding counted: they take 5 ms."""
+"""Words of a run of the graph, padding included: they take 5 ms."""
 OVERHEAD = 256
-"""Fixed cost of a run, in words: 150 µs in ONNX Runtime, and what Python does for a batch."""
+"""Fixed cost of a run, in words: 150 µs in ONNX Runtime, and Python's part for a batch."""
 MAX_WORDS = 20_000
-"""Words whose vectors are kept, of D bytes each; when there are more, all are forgotten."""
+"""Words whose vectors are cached, of D bytes each. When there are more, the cache is cleared."""
 MASKED_SCORE = -1e4
-"""Score of a governor that is none, as in tools.parser.model."""
+"""Score of an impossible governor, as in tools.parser.model."""
 ROOT, NO_WORD = "ROOT", "dep"
-"""Relations of a root, and of what is no word."""
+"""Relations of a root, and of a token that is no word."""
 Tree = tuple[Ints, tuple[str, ...]]
-"""Each word's governor, for a root itself, and its relation."""
+"""Each word's governor, which is itself for a root, and its relation."""
 Feeds = dict[str, npt.NDArray[Any]]
 Heads = tuple[Ints, list[list[str]]]
 
 
-class SeenWords:
-    """Vectors of the words met so far. A word is its ATTRIBUTES: "ca" of "can't" is not the word "ca"."""
+class VectorTable:
+    """A cache of words' vectors. A word is its ATTRIBUTES: "ca" of "can't" is not the word "ca"."""
 
     def __init__(self, vectors: WordVectors, limit: int = MAX_WORDS) -> None:
         self._vectors, self._limit = vectors, limit
@@ -72,7 +72,7 @@ class SeenWords:
         return len(self._places)
 
     def __call__(self, texts: Sequence[Tokens]) -> tuple[Bytes, Ints]:
-        """A table, whose first row belongs to no word, and the row (N,) of each word of all `texts`."""
+        """A table, whose first row belongs to no word, and the row (N,) of each word of `texts`."""
         keys = [word for tokens in texts for word in tokens.words]
         places: list[int | None] = list(map(self._places.get, keys))
         if None in places:
@@ -80,7 +80,7 @@ class SeenWords:
             if len(self._places) + len(new) > self._limit:
                 self._places.clear()
                 new = list(dict.fromkeys(keys))
-            if len(new) > self._limit:  # one text of very many words
+            if len(new) > self._limit:  # a text of very many words
                 rows = self._vectors(hashes(keys))
                 return np.concatenate([self._rows[:1], rows]), np.arange(1, len(rows) + 1)
             first = len(self._places) + 1
@@ -91,7 +91,7 @@ class SeenWords:
 
 
 class ArcParser(LockOwner):
-    """Empty until `from_disk`: what it knows comes from its folder. For one thread at a time. A `text.batch.Runner`."""
+    """Empty until `from_disk` reads its folder. Only one thread at a time may use it. A `text.batch.Runner`."""
 
     stage: Literal["parse"] = "parse"
     name = "the parser"
@@ -113,7 +113,7 @@ class ArcParser(LockOwner):
             yield from docs
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._vocab, self._threads, self._files)
+        return _unpickled, (self._vocab, self._threads, self._files)
 
     def to_disk(self, path: Path, *, exclude: Iterable[str] = ()) -> None:  # noqa: ARG002  # spaCy gives it
         path.mkdir(exist_ok=True)
@@ -121,7 +121,7 @@ class ArcParser(LockOwner):
             (path / name).write_bytes(content)
 
     def from_disk(self, path: Path, *, exclude: Iterable[str] = ()) -> Self:  # noqa: ARG002
-        """Raises OSError or ValueError, as spaCy's components do, for files that are not there or not these."""
+        """Raises OSError or ValueError, as spaCy's components do, for missing or wrong files."""
         return self._load({name: (path / name).read_bytes() for name in FILES})
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:  # noqa: ARG002
@@ -139,18 +139,18 @@ class ArcParser(LockOwner):
             self.labels = tuple(config["labels"])
             self._speeds = np.array(config["speeds"])
             self._root = self.labels.index(ROOT)
-            with np.load(BytesIO(self._files[WORDS])) as kept:
-                arrays = {name: kept[name] for name in kept.files}
+            with np.load(BytesIO(self._files[WORDS])) as archive:
+                arrays = {name: archive[name] for name in archive.files}
             self._last = arrays["relation_matrix"], arrays["relation_bias"]
-            self._words = SeenWords(WordVectors(arrays))
+            self._words = VectorTable(WordVectors(arrays))
         except (KeyError, EOFError, BadZipFile) as error:
-            raise ValueError(f"the arc parser's files are not whole: {error}") from error
+            raise ValueError(f"the arc parser's files are incomplete: {error}") from error
         for label in (*self.labels, NO_WORD):
             self._vocab.strings.add(label)
         self._names = np.array(self.labels, object)
         self._rotary_table = rotary_table(64, self._speeds)
         self._diagonal_mask = diagonal_mask(64)
-        from heedful.text.graph import open_session  # 60 MB, which other pipelines do not need
+        from heedful.text.graph import open_session  # 60 MB, only for pipelines with this parser
 
         try:
             self._graph = open_session(self._files[GRAPH], threads=self._threads)
@@ -159,7 +159,7 @@ class ArcParser(LockOwner):
         return self
 
     def costs(self, texts: Sequence[Tokens]) -> list[int]:
-        """Of each text in a batch whose longest it is, in words."""
+        """Each text's cost in a batch whose longest it is, in words."""
         return [len(tokens.forms) for tokens in texts]
 
     def prepare(self, texts: Sequence[Tokens]) -> tuple[list[int], Feeds]:
@@ -169,7 +169,7 @@ class ArcParser(LockOwner):
             return lengths, self._feeds(texts, np.array(lengths))
 
     def run(self, prepared: tuple[list[int], Feeds]) -> list[Tree]:
-        """The trees of a batch: one run of the graph."""
+        """The trees of a batch, by a run of the graph."""
         lengths, feeds = prepared
         heads, relations = self._parse(feeds)
         # ONNX Runtime's integers are C's long long, which orjson does not know.
@@ -180,39 +180,39 @@ class ArcParser(LockOwner):
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
         """Set heads and relations."""
-        read = [(doc, *words_of(doc)) for doc in docs if len(doc)]
-        texts = [Tokens.of([chunk]) for _, _, chunk in read if chunk.words]
+        docs_with_words = [(doc, *words_of(doc)) for doc in docs if len(doc)]
+        texts = [Tokens.of([chunk]) for _, _, chunk in docs_with_words if chunk.words]
         trees = iter(run_in_batches(self, texts))
-        for doc, places, chunk in read:
+        for doc, places, chunk in docs_with_words:
             self._set(doc, places, next(trees) if chunk.words else (np.zeros(0, np.int64), ()))
 
     def _set(self, doc: Doc, places: Ints, tree: Tree) -> None:
-        """Set the tree of the words at these places; what is no word hangs under the word before it."""
+        """Set the tree of the words at these places. A token that is no word depends on the word before it."""
         heads, relations = tree
-        here = np.arange(len(doc))
-        before = np.searchsorted(places, here, side="right") - 1
-        governors = places[np.maximum(before, 0)] if len(places) else here
+        tokens = np.arange(len(doc))
+        last_word = np.searchsorted(places, tokens, side="right") - 1
+        governors = places[np.maximum(last_word, 0)] if len(places) else tokens
         governors[places] = places[heads]
         strings = self._vocab.strings
         names = np.full(len(doc), strings[NO_WORD if len(places) else ROOT], np.uint64)
         names[places] = [strings[name] for name in relations]
-        columns: Any = np.stack([(governors - here).astype(np.uint64), names], -1)
+        columns: Any = np.stack([(governors - tokens).astype(np.uint64), names], -1)
         doc.from_array([HEAD, DEP], columns)  # spaCy types them as its own integers
 
     def _parse(self, feeds: Feeds) -> Heads:
-        """Governors (B, L), a root's is itself, and relations; after a text's end they mean nothing."""
+        """Governors (B, L), a root's is itself, and relations. On padding they have no meaning."""
         heads, relations, scores, dependents, governors = self._graph.run(None, feeds)
         best = heads * feeds["inside"][..., 0]  # (B, L), 0 is the root
         if len(rows := cyclic(best)):
-            before = best[rows]
+            with_cycles = best[rows]
             best[rows] = best_heads(scores[rows], feeds["inside"][rows].sum((1, 2)))
-            which, word = np.nonzero(best[rows] != before)  # where a cycle was broken
-            row = rows[which]
+            changed, word = np.nonzero(best[rows] != with_cycles)
+            row = rows[changed]
             pairs = dependents[row, word] + governors[row, best[row, word] - 1]
             relations[row, word] = self._relations(pairs)
-        governed = best > 0
-        names = self._names[np.where(governed, relations, self._root)].tolist()
-        return np.where(governed, best - 1, np.arange(best.shape[1])), names
+        has_governor = best > 0
+        names = self._names[np.where(has_governor, relations, self._root)].tolist()
+        return np.where(has_governor, best - 1, np.arange(best.shape[1])), names
 
     def _feeds(self, texts: Sequence[Tokens], lengths: Ints) -> Feeds:
         longest = int(lengths.max())
@@ -234,14 +234,13 @@ class ArcParser(LockOwner):
         }
 
     def _relations(self, pairs: Floats) -> Ints:
-        """Relations of words to their governors, from the sums of both's parts of the last layer: (n, E) -> (n,)."""
+        """Relations (n,) of words to governors, from the sums (n, E) of their two parts of the last layer."""
         matrix, bias = self._last
         best: Ints = (np.maximum(pairs, 0) @ matrix + bias).argmax(axis=-1)
         return best
 
 
-def _restored(vocab: Vocab, threads: int, files: dict[str, bytes]) -> ArcParser:
-    """The parser that was pickled."""
+def _unpickled(vocab: Vocab, threads: int, files: dict[str, bytes]) -> ArcParser:
     parser = ArcParser(vocab, threads=threads)
     return parser._load(files) if files else parser
 
@@ -251,7 +250,7 @@ def words_of(doc: Doc) -> tuple[Ints, Chunk]:
     columns = doc.to_array([IS_SPACE, POS, *ATTRIBUTES])
     places = np.flatnonzero((columns[:, 0] == 0) & (columns[:, 1] != SPACE))
     content: bytes = doc.user_data.get(WORDS_READ, b"")
-    if len(content) != WORD_BYTES * len(places):  # of another tokenizer, or changed since
+    if len(content) != WORD_BYTES * len(places):  # another tokenizer's document, or a changed one
         content = columns[places, 2:].tobytes()
     words = split_words(content)
     return places, Chunk(("",) * len(words), (), words)
@@ -259,7 +258,7 @@ def words_of(doc: Doc) -> tuple[Ints, Chunk]:
 
 @Language.factory("arc_parser", default_config={"threads": 1})
 def make_arc_parser(nlp: Language, name: str, threads: int) -> ArcParser:  # noqa: ARG001
-    """`threads` is what one operator may use."""
+    """`threads` is the number that an operator may use."""
     return ArcParser(nlp.vocab, threads=threads)
 
 
@@ -270,17 +269,17 @@ def rotary_table(length: int, speeds: Doubles) -> tuple[Floats, Floats]:
 
 
 def diagonal_mask(length: int) -> Floats:
-    """No word governs itself: MASKED_SCORE on the diagonal."""
+    """(L, L) with MASKED_SCORE on the diagonal: no word governs itself."""
     mask: Floats = np.diag(np.full(length, MASKED_SCORE, np.float32))
     return mask
 
 
 def cyclic(heads: Ints) -> Ints:
-    """Governors (B, L), 0 for the root -> the numbers of the sentences that hold a cycle."""
+    """Governors (B, L), 0 for the root -> the indices of the sentences with a cycle."""
     B, L = heads.shape
     roots = np.arange(B)[:, None] * (1 + L)  # the nodes of all sentences are numbered together
     nodes = np.hstack([roots, heads + roots])
-    above = nodes.ravel()
+    ancestors = nodes.ravel()
     for _ in range(L.bit_length()):  # pointer doubling: 2^k steps up after k rounds
-        above = above[above]
-    return np.flatnonzero((above.reshape(nodes.shape) != roots).any(axis=1))
+        ancestors = ancestors[ancestors]
+    return np.flatnonzero((ancestors.reshape(nodes.shape) != roots).any(axis=1))

@@ -1,4 +1,4 @@
-"""Types of numpy arrays by what they hold, for every package. Shapes stand beside their use."""
+"""Types of numpy arrays by their values, for all packages. Comments at their use give the shapes."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""Sentences of ids and heads -> padded batches. Nothing else pads.
+"""Sentences of ids and heads -> padded batches. Only this module pads.
 
 A sentence of L words has S ids. With a word vocabulary S = L; with word pieces (text.pieces) S counts the
-pieces, [CLS] and [SEP] included. The id -k is row k - 1 of `features`: a composed word (text.composition).
+pieces, [CLS] and [SEP] included. The id -k is row k - 1 of `features`, of a composed word (text.composition).
 """
 
 import math
@@ -17,16 +17,16 @@ from heedful.text.arrays import Ints
 from heedful.text.structure import without
 
 PAD = 0
-"""The padding id of every vocabulary."""
+"""The padding id of all vocabularies."""
 
 Output = TypeVar("Output", covariant=True)
 T = TypeVar("T")
 Map = Callable[[Callable[[Any], T], Iterable[Any]], Iterable[T]]
-"""Calls a function for each item and gives the results in order: `map`, or that of a pool of threads."""
+"""Calls a function for each item and yields the results in order: `map`, or that of a pool of threads."""
 
 
 class Runner(Protocol[Output]):
-    """A graph, and what batches for it cost: one padded token of a linear encoder costs 1."""
+    """A graph, and the costs of its batches, in padded tokens of a linear encoder."""
 
     @property
     def stage(self) -> Literal["parse", "inference"]: ...
@@ -44,23 +44,23 @@ class Runner(Protocol[Output]):
         """Fixed cost of a batch."""
 
     def costs(self, items: Sequence[Any]) -> list[int]:
-        """Of each item, in a batch of which it is the longest."""
+        """Each item's cost in a batch whose longest it is."""
 
     def prepare(self, items: Sequence[Any]) -> Any:
-        """What `run` takes for a batch of these items. Not for several threads at once."""
+        """The argument of `run` for a batch of these items. Only one thread at a time may call it."""
 
     def run(self, prepared: Any) -> Sequence[Output]:
-        """Run the graph once: an output for each item, in order. For any thread."""
+        """Run the graph once: an output for each item, in order. Any thread may call it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Ids (S,), the index of each word's governor (L,), itself for a root, and its number of pieces (L,)."""
+    """Ids (S,), each word's governor (L,), which is itself for a root, and each word's number of pieces (L,)."""
 
     ids: Ints
     heads: Ints
     pieces: Ints | None = None  # None where an id is a word
-    features: Ints | None = None  # (K, F) of its composed words; None where no word is composed
+    features: Ints | None = None  # (K, F) of the composed words; None without any
 
     def __len__(self) -> int:
         """L, in words."""
@@ -68,7 +68,7 @@ class Sentence:
 
     @property
     def key(self) -> bytes:
-        """Equal for two sentences that are the same to an encoder."""
+        """Bytes that are equal for sentences with the same arrays."""
         pieces = b"" if self.pieces is None else self.pieces.tobytes()
         features = b"" if self.features is None else self.features.tobytes()
         return (
@@ -79,15 +79,16 @@ class Sentence:
             + features
         )
 
-    def without(self, gone: Sequence[int]) -> Self:
-        """The sentence that is left when the words at `gone` are removed, as if they had never been parsed."""
-        kept = np.ones(len(self), bool)
-        kept[list(gone)] = False
-        kept_ids, pieces = kept, self.pieces
+    def without(self, removed: Sequence[int]) -> Self:
+        """The sentence without the words at `removed`, as if they had never been parsed."""
+        remains = np.ones(len(self), bool)
+        remains[list(removed)] = False
+        id_remains, pieces = remains, self.pieces
         if pieces is not None:  # [CLS] and [SEP] stay
-            kept_ids, pieces = np.pad(kept.repeat(pieces), 1, constant_values=True), pieces[kept]
-        heads = without(self.heads, np.flatnonzero(~kept))
-        return replace(self, ids=self.ids[kept_ids], heads=heads, pieces=pieces)
+            id_remains = np.pad(remains.repeat(pieces), 1, constant_values=True)
+            pieces = pieces[remains]
+        heads = without(self.heads, np.flatnonzero(~remains))
+        return replace(self, ids=self.ids[id_remains], heads=heads, pieces=pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Batch:
     features: Ints | None = None  # (K, F) of all composed words; None without any
 
     def feeds(self, inputs: Iterable[str], alpha: float | None) -> dict[str, Any]:
-        """The named inputs of an encoder's graph. Without composed words there is one row of features, of zeros."""
+        """These inputs of an encoder's graph. Without composed words, features are a row of zeros."""
         feeds: dict[str, Any] = {}
         for name in inputs:
             if name == "alpha":
@@ -112,16 +113,16 @@ class Batch:
                 feeds[name] = getattr(self, name)
         return feeds
 
-    def rows(self, chosen: Ints) -> Self:
+    def rows(self, indices: Ints) -> Self:
         """These sentences, padded to the longest of them; ids of pieces keep their width."""
-        L = int(self.lengths[chosen].max())
-        ids = self.ids[chosen] if self.pieces is not None else self.ids[chosen, :L]
+        L = int(self.lengths[indices].max())
+        ids = self.ids[indices] if self.pieces is not None else self.ids[indices, :L]
         return replace(
             self,
             ids=ids,
-            heads=self.heads[chosen, :L],
-            lengths=self.lengths[chosen],
-            pieces=None if self.pieces is None else self.pieces[chosen, :L],
+            heads=self.heads[indices, :L],
+            lengths=self.lengths[indices],
+            pieces=None if self.pieces is None else self.pieces[indices, :L],
         )
 
 
@@ -144,7 +145,7 @@ def collate(sentences: Sequence[Sentence]) -> Batch:
 
 
 def _padded(rows: Sequence[Ints], sizes: Ints, padding: int | None) -> Ints:
-    """Rows of these sizes side by side: (B, L). None pads each place with itself."""
+    """Rows of these sizes, padded: (B, L). None pads each place with its index."""
     places = np.arange(max(sizes.tolist()))
     padded = np.empty((len(rows), len(places)), np.int64)
     padded[:] = places if padding is None else padding
@@ -159,19 +160,19 @@ def _join_features(sentences: Sequence[Sentence], ids: Ints) -> Ints | None:
     if not present:
         return None
     counts = np.array([0 if rows is None else len(rows) for rows in features])
-    before: Ints = np.cumsum(counts) - counts
-    ids -= before[:, None] * (ids < 0)
+    offsets: Ints = np.cumsum(counts) - counts
+    ids -= offsets[:, None] * (ids < 0)
     return np.concatenate(present)
 
 
 def plan(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Group indices into batches of similar lengths, each of at most `budget` cells once padded.
 
-    A sentence longer than the budget gets its own batch, so that every sentence is served.
+    A sentence longer than the budget is a batch by itself.
     """
     groups: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        # Sorted: this sentence is the longest so far and sets the width of its batch.
+        # In ascending order: this sentence is the longest of its batch, and sets its width.
         if groups and (len(groups[-1]) + 1) * lengths[index] <= budget:
             groups[-1].append(index)
         else:
@@ -190,9 +191,9 @@ def cheapest(lengths: Sequence[int], budget: int, overhead: int) -> list[list[in
     # (length, count): splitting sentences of equal length gains nothing.
     runs: list[tuple[int, int]] = []
     for length, equal in groupby(order, lengths.__getitem__):
-        left, size = len(list(equal)), max(1, budget // length)
-        runs += [(length, size)] * (left // size) + [(length, left % size)] * (left % size > 0)
-    # For each prefix of the runs: its lowest cost, and where its last batch begins.
+        count, size = len(list(equal)), max(1, budget // length)
+        runs += [(length, size)] * (count // size) + [(length, count % size)] * (count % size > 0)
+    # For each prefix of the runs: its lowest cost, and the beginning of its last batch.
     costs, begins = [0], [0]
     for end, (length, _) in enumerate(runs):
         best, begin, size = math.inf, end, 0
@@ -223,15 +224,15 @@ def run_in_batches(
     max_items: int | None = None,
 ) -> list[T]:
     """The runner's output for each item, in order. `run_all` may run several batches at once."""
-    most = max_items or len(items)
+    size = max_items or len(items)
     costs = runner.costs(items)
     batches = [
-        batch[begin : begin + most]
+        batch[begin : begin + size]
         for batch in cheapest(costs, runner.budget, runner.overhead)
-        for begin in range(0, len(batch), most)
+        for begin in range(0, len(batch), size)
     ]
     results = run_all(runner.run, (runner.prepare([items[i] for i in batch]) for batch in batches))
     outputs: dict[int, T] = {}
-    for batch, of_batch in zip(batches, results, strict=True):
-        outputs.update(zip(batch, of_batch, strict=True))
+    for batch, batch_outputs in zip(batches, results, strict=True):
+        outputs.update(zip(batch, batch_outputs, strict=True))
     return [outputs[i] for i in range(len(items))]

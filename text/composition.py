@@ -1,14 +1,14 @@
-"""How an unlisted word (one that the vocabulary does not hold) is read: as hashed character n-grams.
+"""The features of unlisted words, which the vocabulary does not hold: hashed character n-grams.
 
-Bojanowski et al. 2017 (fastText) sum vectors of a word's n-grams. Here a word has three kinds of features,
-each a row of one table of vectors:
+Bojanowski et al. 2017 (fastText) sum vectors of a word's n-grams. Here a word has three kinds of features, each of
+which is a row of a table of vectors:
 
-    n-grams    of 3 and 4 characters of the lower-cased word between < and >: what its spelling says
-    shape      its characters by class ("iOS" is "xXX", "18.2" is "dd.d"): case and digits
-    signature  SIGNATURE rows by a hash of the whole word: two words that share every other feature differ in it
+    n-grams    of 3 and 4 characters of the lower-cased word between < and >: its spelling
+    shape      its characters by class ("iOS" is "xXX", "18.2" is "dd.d"): its case and digits
+    signature  SIGNATURE rows by a hash of the whole word, for words whose other features are equal
 
-No script, no spelling and no number is left out, so two different words have different features. A token that is
-no word (an emoji, a link, a name with @) has the n-grams and the shape of a full stop: its signature alone differs.
+All scripts, spellings and numbers have features, so two different words have different features. A token that is no
+word (an emoji, a link, a name with @) has the n-grams and the shape of a full stop: only its signature differs.
 """
 
 import hashlib
@@ -23,20 +23,20 @@ from heedful.text.arrays import Ints
 SIGNATURE = 4
 """Rows of a word's signature; two words share all of them with probability (SIGNATURES)^-4."""
 SIGNATURES = 1024
-"""Rows of the table that signatures take, the first ones after row 0, which pads."""
+"""Rows of the table for signatures, the first after row 0, which is padding."""
 LEAST_ROWS = SIGNATURES + 2
-"""Rows that a table must have: the padding's, the signatures', and one for all n-grams and shapes."""
+"""Rows that a table must have: for the padding, the signatures, and at least one for n-grams and shapes."""
 FEATURES = 32
-"""Most features of a word, its signature among them. Of a longer word, n-grams in the middle are left out."""
+"""Features of a word, including its signature. Of a longer word, n-grams in the middle are left out."""
 NGRAMS = (3, 4)
-REMEMBERED_WORDS = 16_384
-"""Words whose features are kept, in about 400 bytes each."""
+CACHED_WORDS = 16_384
+"""Words whose features are cached, in about 400 bytes each."""
 LONGEST_SHAPE = 12
 """Characters of a shape; a run of one class counts up to four, as in spaCy."""
 
 
 def features(word: str, rows: int) -> tuple[int, ...]:
-    """The rows of a table of `rows` that `word` is read by: FEATURES of them, 0 for none, the signature last."""
+    """The word's FEATURES rows in a table of `rows`, 0 for padding, the signature last."""
     spelling = word if is_word(word) else "."
     framed = f"<{spelling.lower()}>"
     grams = [framed[i : i + n] for n in NGRAMS for i in range(len(framed) - n + 1)]
@@ -44,25 +44,25 @@ def features(word: str, rows: int) -> tuple[int, ...]:
     if len(grams) > room:
         grams = grams[: room // 2] + grams[-(room - room // 2) :]
     first = 1 + SIGNATURES
-    spelled = [
+    spelling_rows = [
         first + zlib.crc32(gram.encode("utf-8", "surrogatepass")) % (rows - first) for gram in grams
     ]
-    spelled.append(first + zlib.crc32(b"shape " + shape(spelling).encode()) % (rows - first))
+    spelling_rows.append(first + zlib.crc32(b"shape " + shape(spelling).encode()) % (rows - first))
     digest = hashlib.blake2b(
         word.encode("utf-8", "surrogatepass"), digest_size=4 * SIGNATURE
     ).digest()
     signature = [1 + int(value) % SIGNATURES for value in np.frombuffer(digest, "<u4")]
-    return (*spelled, *([0] * (room + 1 - len(spelled))), *signature)
+    return (*spelling_rows, *([0] * (room + 1 - len(spelling_rows))), *signature)
 
 
 def is_word(token: str) -> bool:
     """Whether it is a word or a number, and no symbol, link, e-mail address or name with @."""
-    linked = "@" in token or "://" in token or token.startswith("www.")
-    return not linked and any(map(str.isalnum, token))
+    is_link = "@" in token or "://" in token or token.startswith("www.")
+    return not is_link and any(map(str.isalnum, token))
 
 
 def shape(word: str) -> str:
-    """Characters by class: X upper case, x lower case, d digit, others as they are; runs are cut at four."""
+    """Characters by class: X upper case, x lower case, d digit, others unchanged; runs are cut at four."""
     classes: list[str] = []
     for character in word:
         if character.isalpha():
@@ -75,12 +75,12 @@ def shape(word: str) -> str:
 
 
 def matrix(words: Sequence[str], rows: int) -> Ints:
-    """(K, FEATURES) rows of each word."""
+    """The features (K, FEATURES) of words."""
     content = b"".join([_row(word, rows) for word in words])
     return np.frombuffer(content, np.int32).astype(np.int64).reshape(-1, FEATURES)
 
 
-@lru_cache(maxsize=REMEMBERED_WORDS)
+@lru_cache(maxsize=CACHED_WORDS)
 def _row(word: str, rows: int) -> bytes:
     """The features in 4 bytes each: tuples of 65,536 words took 78 MB a process."""
     return np.array(features(word, rows), np.int32).tobytes()

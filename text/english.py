@@ -1,6 +1,6 @@
 """Rules that bring spaCy's English tokenizer nearer to the tokens of UD English EWT.
 
-A pipeline that is stored has them in its bytes. Every token is still a piece of the text, and none holds white space.
+A stored pipeline has them in its bytes. Each token remains a part of the text, and none holds white space.
 """
 
 from itertools import groupby
@@ -14,14 +14,14 @@ from spacy.util import compile_infix_regex, compile_prefix_regex, compile_suffix
 from heedful.text.plain import LETTER
 
 RUNS = tuple(
-    rf"(?<!{mark}){run}"  # from its first mark: a search from each of them would be quadratic
+    rf"(?<!{mark}){run}"  # only from the run's first mark: a search from each mark would be quadratic
     for mark, run in (
         *((r"[!?]", r"[!?]{2,}"), (r"\.", r"\.+[!?]+"), (r"\*", r"\*{2,}"), ("=", "={2,}")),
         *(("_", "_{2,}"), ("~", "~{2,}"), ("#", "#{3,}"), (r"\$", r"\${2,}")),
         *(("<", "<{2,}"), (">", ">{2,}")),
     )
 )
-"""Punctuation that is one token however long it is."""
+"""Runs of punctuation, which are one token."""
 BREAKS = (r"<[bB][rR]/>", r"<[bB][rR]>", r"<[bB][rR](?=$|/)", r"/>")
 """Line breaks of mark-up. `<br />` holds a blank, so that it is two tokens, `<br` and `/>`."""
 CLITICS = (
@@ -40,7 +40,7 @@ INFIXES = (
 )
 
 NUMBERS = r"(?<=[0-9])[+\-\*^](?=[0-9-])"
-"""spaCy's rule that parts every two numbers; the one below leaves telephone numbers and dates whole."""
+"""spaCy's rule that splits all numbers at these signs; RANGES does not split telephone numbers and dates."""
 RANGES = (
     r"(?<=[0-9])[+*^](?=[0-9-])",
     r"(?<=\d)(?<!-\d)(?<!-\d\d)(?<!-\d{3})(?<!-\d{4})"
@@ -48,16 +48,16 @@ RANGES = (
 )
 
 HYPHENS = r"(?:-|–|—|--|---|——|~)"
-"""spaCy's, between letters."""
-BOUND = (
+"""spaCy's hyphens between letters."""
+BOUND_PREFIXES = (
     *("anti", "arch", "co", "counter", "e", "ex", "inter", "intra", "mid"),
     *("mini", "multi", "neo", "non", "over", "post", "pre", "pro", "proto"),
     *("pseudo", "psycho", "quasi", "re", "semi", "socio", "sub", "super", "trans"),
     *("ultra", "un"),
 )
-"""A hyphen does not separate these from the next word."""
+"""Prefixes that a hyphen does not separate from the next word."""
 
-PARTED = ("and / or", "a lot", "du n no", "gim me", "lem me", "out ta", "wan na")
+CONTRACTIONS = ("and / or", "a lot", "du n no", "gim me", "lem me", "out ta", "wan na")
 ABBREVIATIONS = "approx. attn. blvd. dept. esp. ft. lt. reps. sgt. sr. tel."
 DAYS = "Mon. Tue. Tues. Wed. Thu. Thur. Thurs. Fri. Sat."
 
@@ -65,7 +65,7 @@ DAYS = "Mon. Tue. Tues. Wed. Thu. Thur. Thurs. Fri. Sat."
 def rules(nlp: Language) -> Tokenizer:
     """spaCy's tokenizer for the language of `nlp`, for English with the rules of this module.
 
-    Raises ValueError where spaCy's rules are not those of 3.8.
+    Raises ValueError for other rules than those of spaCy 3.8.
     """
     tokenizer: Tokenizer = registry.tokenizers.get("spacy.Tokenizer.v1")()(nlp)
     if nlp.lang != "en":
@@ -75,26 +75,25 @@ def rules(nlp: Language) -> Tokenizer:
     tokenizer.suffix_search = compile_suffix_regex([*SUFFIXES, *defaults.suffixes]).search
     infixes = [*INFIXES, *_infixes(defaults.infixes)]
     tokenizer.infix_finditer = compile_infix_regex(infixes).finditer
-    for parts in PARTED:
+    for contraction in CONTRACTIONS:
         for case in (str.lower, str.upper, _capital):
-            pieces = [{ORTH: piece} for piece in case(parts).split()]
-            tokenizer.add_special_case("".join(case(parts).split()), pieces)
+            words = case(contraction).split()
+            tokenizer.add_special_case("".join(words), [{ORTH: word} for word in words])
     for word in f"{ABBREVIATIONS} {ABBREVIATIONS.title()} {DAYS}".split():
         tokenizer.add_special_case(word, [{ORTH: word}])
     return tokenizer
 
 
 def _infixes(rules: list[str]) -> list[str]:
-    """spaCy's rules, without those that split too much."""
+    """spaCy's infix rules, without those that split too much."""
     if NUMBERS not in rules or sum(HYPHENS in rule for rule in rules) != 1:
-        raise ValueError("spaCy's rules for what is inside a word are not those of spaCy 3.8")
-    either = (
+        raise ValueError("spaCy's infix rules are not those of spaCy 3.8")
+    alternatives = (  # by length: a look-behind has one
         "|".join(f"[{word[0]}{word[0].upper()}]{word[1:]}" for word in words)
-        for _, words in groupby(sorted(BOUND, key=len), len)  # a look-behind has one length
+        for _, words in groupby(sorted(BOUND_PREFIXES, key=len), len)
     )
-    hyphens = "".join(rf"(?<!\b(?:{words}))" for words in either) + HYPHENS
-    kept = [rule.replace(HYPHENS, hyphens) for rule in rules if rule != NUMBERS]
-    return [*RANGES, *kept]
+    hyphens = "".join(rf"(?<!\b(?:{words}))" for words in alternatives) + HYPHENS
+    return [*RANGES, *(rule.replace(HYPHENS, hyphens) for rule in rules if rule != NUMBERS)]
 
 
 def _capital(word: str) -> str:

@@ -1,4 +1,4 @@
-"""Errors of the parser and of graphs, apart from the modules that raise them, which take seconds to import."""
+"""Errors of the parser and of graphs. The modules that raise them take seconds to import."""
 
 
 class ParserError(Exception):

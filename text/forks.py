@@ -1,4 +1,4 @@
-"""Threads and locks that a forked process must replace: it has its parent's memory, but none of the other threads."""
+"""Replacing threads and locks in a forked process, which has its parent's memory, but not its threads."""
 
 import os
 import threading
@@ -6,21 +6,21 @@ from typing import Protocol
 from weakref import WeakSet
 
 
-class Forked(Protocol):
+class Renewable(Protocol):
     def renew(self) -> None:
         """Replace threads, and locks that a thread of the parent may have held. Called in the child."""
 
 
-_alive: WeakSet[Forked] = WeakSet()
+_objects: WeakSet[Renewable] = WeakSet()
 
 
-def renew_in_children(one: Forked) -> None:
-    """Let every process that is forked from this one renew it."""
-    _alive.add(one)
+def renew_in_children(instance: Renewable) -> None:
+    """Call the object's `renew` in each process that forks from this one."""
+    _objects.add(instance)
 
 
 class LockOwner:
-    """Has a lock that is free in a forked process, whoever held it in the parent."""
+    """Has a lock that is free in a forked process, even if a thread of the parent held it."""
 
     def __init__(self) -> None:
         self.renew()
@@ -32,8 +32,8 @@ class LockOwner:
 
 
 def _renew_all() -> None:
-    for one in list(_alive):
-        one.renew()
+    for instance in list(_objects):
+        instance.renew()
 
 
 os.register_at_fork(after_in_child=_renew_all)

@@ -1,4 +1,4 @@
-"""Open a graph in ONNX Runtime: a model's or the parser's."""
+"""ONNX Runtime sessions of a model's or the parser's graph."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from heedful.kernels import library
 from heedful.text.errors import GraphError
 
 SLOW_FUSIONS = ["SkipLayerNormFusion"]
-"""On a CPU a sum and then a LayerNormalization take a fifth of the fused operator's time."""
+"""Fusions that are switched off: on a CPU a sum and a LayerNormalization take a fifth of the fused operator's time."""
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 ORT_ERRORS: tuple[type[Exception], ...] = (
     *(
@@ -22,12 +22,12 @@ ORT_ERRORS: tuple[type[Exception], ...] = (
         for kind in vars(onnxruntime_pybind11_state).values()
         if isinstance(kind, type) and issubclass(kind, Exception)
     ),
-    RuntimeError,  # pybind11's for every other C++ exception
+    RuntimeError,  # pybind11's for other C++ exceptions
     UnicodeDecodeError,  # a message that quotes bytes of a broken graph
 )
-"""What ONNX Runtime raises: its errors have no common base but Exception."""
+"""ONNX Runtime's errors, which have no common base but Exception."""
 RUN_SECONDS = 60.0
-"""Until a run that checks a graph is ended: one takes milliseconds, but a graph may hold an endless loop."""
+"""Limit of a run that checks a graph: it takes milliseconds, but a graph may hold an endless loop."""
 
 
 @contextmanager
@@ -64,16 +64,16 @@ def open_session(
 ) -> onnxruntime.InferenceSession:
     """Open a graph in ONNX Runtime. Raises GraphError.
 
-    `threads` is what one operator may use. `files` holds the contents of the files that the graph
-    names as places of its tensors. `tensors` replace initializers of the graph by name; the session
-    borrows them, so the caller has to keep them. With `cuda` the CPU is the fallback. Without `kernels`,
-    and on CUDA, Heedful's operators run as the graph defines them.
+    `threads` is the number that an operator may use. `files` has the contents of the files in which the graph stores
+    tensors, by name. `tensors` replace initializers of the graph by name; the session borrows them, so the caller has
+    to keep them. With `cuda` the CPU is the fallback. Without `kernels`, and on CUDA, Heedful's operators run as the
+    graph defines them.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # A memory pattern is kept for every shape met, and the arena keeps the most it ever held.
+    # ONNX Runtime keeps a memory pattern for each shape, and the arena never shrinks.
     options.enable_mem_pattern = False
     options.enable_cpu_mem_arena = False
     options.log_severity_level = 4  # the exception holds the same message
@@ -84,14 +84,14 @@ def open_session(
     )
     for name, tensor in tensors.items():
         options.add_initializer(name, tensor)
-    if kernels and not cuda and (built := library()):
-        options.register_custom_ops_library(str(built))
+    if kernels and not cuda and (path := library()):
+        options.register_custom_ops_library(str(path))
     providers: list[Any] = [CPU]
     if cuda:
         # TF32 keeps ten bits of each factor: a vector would change in its third digit.
         settings = {"use_tf32": "0", "arena_extend_strategy": "kSameAsRequested"}
         providers.insert(0, (CUDA, settings))
-        # The process's arena, if `runtime.device.limit_memory` has made one.
+        # The process's arena, if `runtime.device.limit_memory` has created one.
         options.add_session_config_entry("session.use_env_allocators", "1")
     with ort_errors():
         return onnxruntime.InferenceSession(
@@ -99,5 +99,5 @@ def open_session(
             options,
             providers=providers,
             disabled_optimizers=[] if cuda else SLOW_FUSIONS,
-            enable_fallback=0,  # or the package would go on without CUDA after an error of it
+            enable_fallback=0,  # else the package continues without CUDA after an error
         )

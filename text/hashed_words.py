@@ -1,7 +1,7 @@
-"""Words -> rows of tables -> vectors of bytes, as the arc parser reads them.
+"""Words -> rows of tables -> vectors of bytes, which the arc parser reads.
 
-As spaCy's `MultiHashEmbed` has it: each of four attributes of a word is hashed to four rows of its table,
-whose sum stands for it, so that a word never met has a vector too.
+As in spaCy's `MultiHashEmbed`, each of four attributes of a word is hashed to four rows of its table, whose sum
+represents it, so that unseen words have vectors too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ from heedful.text.arrays import Bytes, Doubles, Hashes, Ints
 from heedful.text.tokenize import ATTRIBUTES
 
 ROWS = 4
-"""Rows that a value of an attribute is hashed to."""
+"""Rows to which an attribute's value is hashed."""
 FIRST_SEED = 8
 """Seed of the first attribute's hash; the next attribute has the next seed."""
 ZERO = 128
-"""The byte that stands for 0."""
+"""The byte that represents 0."""
 EPSILON = 1e-5
 """Epsilon of the LayerNorm, as in torch."""
 PIECES = 2
@@ -26,7 +26,7 @@ PIECES = 2
 
 
 def hashed_rows(attributes: Hashes, tables: Sequence[int]) -> Ints:
-    """Hashes of the words' ATTRIBUTES (N, 4) -> (N, 4 ROWS) rows of tables, whose sizes are `tables`."""
+    """Hashes of the words' ATTRIBUTES (N, 4) -> rows (N, 4 ROWS) of tables of these sizes."""
     ops = NumpyOps()
     columns = [np.ascontiguousarray(column) for column in attributes.T]
     return np.concatenate(
@@ -39,16 +39,15 @@ def hashed_rows(attributes: Hashes, tables: Sequence[int]) -> Ints:
 
 
 class WordVectors:
-    """Hashed attributes -> vectors, of D bytes each. A word's vector depends on that word alone.
+    """Hashed attributes -> vectors of D bytes. A word's vector depends only on that word.
 
-    It is computed in float64, so that how many words are asked for together changes nothing that the
-    bytes keep.
+    It is computed in float64, so that rounding, which depends on the number of words, does not change a byte.
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """`arrays`: `table0` .. (rows, E) int8 and `table0_scales` .. (rows,); `mix` (4 E, PIECES D) int8 and
-        `mix_scales` (PIECES D,); `bias` (PIECES D,); `gain` and `shift` of the LayerNorm (D,); `step`, what
-        a byte is worth. Raises KeyError or ValueError for others.
+        `mix_scales` (PIECES D,); `bias` (PIECES D,); `gain` and `shift` of the LayerNorm (D,); `step`, a
+        byte's value. Raises KeyError or ValueError for other arrays.
         """
         self._tables = [arrays[f"table{i}"] for i in range(len(ATTRIBUTES))]
         self._scales = [arrays[f"table{i}_scales"] for i in range(len(ATTRIBUTES))]
@@ -64,13 +63,13 @@ class WordVectors:
     def __call__(self, attributes: Hashes) -> Bytes:
         """(N, 4) -> (N, D)."""
         rows = hashed_rows(attributes, [len(table) for table in self._tables])
-        summed = []
+        sums = []
         for i, (table, scales) in enumerate(zip(self._tables, self._scales, strict=True)):
-            chosen = rows[:, ROWS * i : ROWS * (i + 1)]  # (N, ROWS)
-            summed.append((table[chosen] * scales[chosen][..., None].astype(np.float64)).sum(1))
-        mixed = np.concatenate(summed, axis=1) @ self._mix + self._bias
-        best = mixed.reshape(len(rows), PIECES, self.width).max(axis=1)
-        best -= best.mean(axis=1, keepdims=True)
-        best /= np.sqrt((best**2).mean(axis=1, keepdims=True) + EPSILON)
-        vectors: Doubles = best * self._gain + self._shift
+            indices = rows[:, ROWS * i : ROWS * (i + 1)]  # (N, ROWS)
+            sums.append((table[indices] * scales[indices][..., None].astype(np.float64)).sum(1))
+        pieces = np.concatenate(sums, axis=1) @ self._mix + self._bias
+        maxout = pieces.reshape(len(rows), PIECES, self.width).max(axis=1)
+        maxout -= maxout.mean(axis=1, keepdims=True)
+        maxout /= np.sqrt((maxout**2).mean(axis=1, keepdims=True) + EPSILON)
+        vectors: Doubles = maxout * self._gain + self._shift
         return (np.round(vectors / self._step) + ZERO).clip(0, 255).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""The kinds of task that a model is made for, as training, cards and the service name them."""
+"""The kinds of models, as training, cards and the service name them."""
 
 from typing import Literal, get_args
 
@@ -17,4 +17,4 @@ HEAD_INPUTS: dict[Kind, tuple[str, ...]] = {
 }
 """Inputs of head.onnx, each a sentence vector (B, D): those of a pair (premise first), or one; no head."""
 ENGLISH = "en_heedful_arcs"
-"""Name of the pipelines whose words are those of `text.english`."""
+"""Name of the pipelines that split words by the rules of `text.english`."""

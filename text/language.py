@@ -10,22 +10,22 @@ from importlib.metadata import distribution
 from heedful.text.invisible import without_invisible
 from heedful.text.plain import LETTER
 
-OTHERS = (
+LANGUAGES = (
     *("ca", "cs", "da", "de", "es", "fi", "fr", "hr", "hu"),
     *("id", "it", "nb", "nl", "pl", "pt", "ro", "sv", "tr"),
 )
-LEAST = 2
-"""Different function words of another language that a text must have."""
-LEAST_SHARE = 0.2
-"""And the share of its different words that these are at least."""
-ENGLISH_COUNTS = 2
-"""Times that an English function word counts: titles and names of other languages stand in English texts."""
+MIN_WORDS = 2
+"""A foreign text has at least this many different function words of its language."""
+MIN_SHARE = 0.2
+"""They are at least this share of its different words."""
+ENGLISH_WEIGHT = 2
+"""Weight of an English function word against a foreign one: English texts contain foreign titles and names."""
 ENGLISH_SHARE = 0.25
-"""The share of a text's words that are English function words, from which on it is English."""
+"""A text is English if at least this share of its words are English function words."""
 _CODE = re.compile(r"[_/\\={}<>|@#$&*+~^`]|\s-")
 """Signs of commands and code, which are no language: a path, an assignment, an option."""
 MAX_CHARACTERS = 1000
-"""How much of a text is looked at for its script."""
+"""Characters of a text that decide on its script."""
 _LETTER = re.compile(LETTER)
 _LATIN = re.compile(r"[A-Za-z\u00AA-\u024F\u1E00-\u1EFF]")
 
@@ -34,8 +34,8 @@ def has_other_script(text: str) -> bool:
     """Whether most letters are not Latin."""
     if text.isascii():
         return False
-    seen = without_invisible(text[:MAX_CHARACTERS])
-    compatible = unicodedata.normalize("NFKC", seen)  # as words are read
+    visible = without_invisible(text[:MAX_CHARACTERS])
+    compatible = unicodedata.normalize("NFKC", visible)  # as words are read
     letters = "".join(_LETTER.findall(compatible))
     return 2 * len(_LATIN.findall(letters)) < len(letters)
 
@@ -47,36 +47,36 @@ def is_english_or_code(text: str, tokens: Sequence[str]) -> bool:
 
 
 def is_foreign(tokens: Sequence[str]) -> bool:
-    """Whether the tokens are of a language of OTHERS, which are those of Latin letters.
+    """Whether the tokens are of one of LANGUAGES, which have Latin letters.
 
-    A text of few words may have no function word, and is then taken for English.
+    A text of few words may have no function word, and then counts as English.
     """
     words = {token.casefold() for token in tokens}
-    if _LANGUAGES.keys().isdisjoint(words):
+    if _LANGUAGES_BY_WORD.keys().isdisjoint(words):
         return False
-    found = Counter(language for word in words for language in _LANGUAGES.get(word, ()))
-    most = max(found.values())
-    english = ENGLISH_COUNTS * len(words & _ENGLISH)
-    return most >= max(LEAST, LEAST_SHARE * len(words)) and most > english
+    counts = Counter(language for word in words for language in _LANGUAGES_BY_WORD.get(word, ()))
+    most = max(counts.values())
+    english = ENGLISH_WEIGHT * len(words & _ENGLISH)
+    return most >= max(MIN_WORDS, MIN_SHARE * len(words)) and most > english
 
 
 def _function_words(language: str) -> frozenset[str]:
-    """spaCy's stop words, read from their file: to import its package of French takes two seconds."""
+    """spaCy's stop words, read from their file: the import of spaCy's package for French takes two seconds."""
     file = distribution("spacy").locate_file(f"spacy/lang/{language}/stop_words.py")
     words = runpy.run_path(str(file))["STOP_WORDS"]
     return frozenset(word.casefold() for word in words)
 
 
-def _languages(english: frozenset[str]) -> dict[str, tuple[str, ...]]:
-    """The languages of each function word that is not an English one too, nor a single letter."""
+def _languages_by_word(english: frozenset[str]) -> dict[str, tuple[str, ...]]:
+    """The languages of each function word, but for English function words and single letters."""
     languages: dict[str, tuple[str, ...]] = {}
-    for language in OTHERS:
+    for language in LANGUAGES:
         for word in _function_words(language) - english:
             if len(word) > 1:
                 languages[word] = (*languages.get(word, ()), language)
     return languages
 
 
-# On import, before the serving processes are forked, which then share them.
+# On import: serving processes, which are forked later, share them.
 _ENGLISH = _function_words("en")
-_LANGUAGES = _languages(_ENGLISH)
+_LANGUAGES_BY_WORD = _languages_by_word(_ENGLISH)

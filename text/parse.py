@@ -33,36 +33,38 @@ from heedful.text.tokenize import (
 
 CONFIG = "config.cfg"
 """A pipeline's configuration."""
-WORDS = {"nlp": {"tokenizer": {"@tokenizers": NAME}}}
-"""That of a pipeline without a parser."""
+TOKENIZER_ONLY = {"nlp": {"tokenizer": {"@tokenizers": NAME}}}
+"""The configuration of a pipeline without a parser."""
 
 
 @dataclass
 class Parse:
-    """A text's L tokens, none of them white space; `text[start:stop]` is the token, for any Unicode."""
+    """A text's L tokens without white space; `text[start:stop]` is the token, for any Unicode."""
 
     text: str
     tokens: tuple[str, ...]
-    heads: Ints  # (L,) index of the governor; its own for a root, and for all without a tree
+    heads: (
+        Ints  # (L,) index of the governor; the token's index for a root, and for all without a tree
+    )
     deps: tuple[str, ...]  # (L,) UD relations; empty without a tree
     cut: bool  # whether later tokens were left out
     spans: Spans | None = None
-    """(L,) `starts` and `stops`; None where each token adjoins the one before, or a blank stands between."""
+    """(L,) `starts` and `stops`; None where tokens adjoin, or are separated by a blank."""
 
     @classmethod
     def of(cls, doc: Doc) -> Self:
-        """A document's words and the tree that it has."""
+        """A document's words and its tree."""
         starts = [token.idx for token in doc]
         spans = starts, [start + len(token) for start, token in zip(starts, doc, strict=True)]
-        whole = cls(doc.text, tuple([token.text for token in doc]), *tree_of(doc), False, spans)
-        return whole.without(np.setdiff1d(np.arange(len(doc)), words_of(doc)[0]))
+        parse = cls(doc.text, tuple([token.text for token in doc]), *tree_of(doc), False, spans)
+        return parse.without(np.setdiff1d(np.arange(len(doc)), words_of(doc)[0]))
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     @property
     def starts(self) -> Sequence[int]:
-        """(L,) character offsets. Most requests ask for none."""
+        """(L,) character offsets, computed on demand: most requests need none."""
         return self._spans[0]
 
     @property
@@ -74,21 +76,21 @@ class Parse:
     def _spans(self) -> Spans:
         return self.spans or adjoining(self.text, self.tokens)
 
-    def without(self, gone: Sequence[int] | Ints) -> Self:
-        """The parse without the tokens at `gone`: what hung under one hangs under its nearest remaining ancestor."""
-        kept = np.ones(len(self), bool)
-        kept[list(gone)] = False
-        chosen = kept.tolist()
+    def without(self, removed: Sequence[int] | Ints) -> Self:
+        """The parse without these tokens: their dependents depend on the nearest remaining ancestor."""
+        remains = np.ones(len(self), bool)
+        remains[list(removed)] = False
+        mask = remains.tolist()
         return replace(
             self,
-            tokens=tuple(compress(self.tokens, chosen)),
-            heads=without(self.heads, np.flatnonzero(~kept)),
-            deps=tuple(compress(self.deps, chosen)),
-            spans=(tuple(compress(self.starts, chosen)), tuple(compress(self.stops, chosen))),
+            tokens=tuple(compress(self.tokens, mask)),
+            heads=without(self.heads, np.flatnonzero(~remains)),
+            deps=tuple(compress(self.deps, mask)),
+            spans=(tuple(compress(self.starts, mask)), tuple(compress(self.stops, mask))),
         )
 
     def first(self, count: int) -> Self:
-        """The first `count` tokens, marked as cut; the parse itself where it has no more."""
+        """The first `count` tokens, marked as cut; the parse itself if it has no more."""
         if count >= len(self):
             return self
         return replace(self.without(range(count, len(self))), cut=True)
@@ -108,18 +110,19 @@ class Parser:
     def __init__(self, nlp: Language, name: str, fingerprint: str) -> None:
         self.nlp = nlp
         tokenizer: Any = nlp.tokenizer
-        if not isinstance(tokenizer, TextTokenizer):  # a pipeline of others
+        if not isinstance(tokenizer, TextTokenizer):  # a pipeline that is not Heedful's
             tokenizer = nlp.tokenizer = TextTokenizer(tokenizer, nlp.vocab)
         self.tokenizer: TextTokenizer = tokenizer
         parser = nlp.get_pipe("parser") if nlp.pipe_names == ["parser"] else None
         self.trees: Runner[Tree] | None = None
-        """Gives each text's tree."""
+        """The parser, as a runner; None without one."""
         if isinstance(parser, ArcParser):
             self.trees = parser
         elif nlp.pipe_names:
             self.trees = PipelineTrees(nlp, self.tokenizer)
-        if parser is self.trees:  # without another pipe, which may read more
-            _only(ATTRIBUTES, nlp.vocab)
+        if parser is self.trees:  # spaCy would compute twenty attributes of new words, in Python
+            vocab: Any = nlp.vocab
+            vocab.lex_attr_getters = {name: vocab.lex_attr_getters[name] for name in ATTRIBUTES}
         self.name = name
         self.fingerprint = fingerprint
 
@@ -127,13 +130,12 @@ class Parser:
     def load(cls, pipeline: str | Path | None) -> Self:
         """Load a pipeline from a folder (ours is `bundles/parser`) or by package name (`en_core_web_sm`).
 
-        None gives the English words alone, for models that read no trees. Raises ParserError where it cannot be
-        loaded or has no parser.
+        None is a pipeline of English words without trees. Raises ParserError where the pipeline cannot be loaded or has
+        no parser.
         """
         if pipeline is None:
-            return cls(
-                spacy.blank("en", config=WORDS), ENGLISH, hashlib.sha256().hexdigest()
-            )  # of no file
+            no_files = hashlib.sha256().hexdigest()
+            return cls(spacy.blank("en", config=TOKENIZER_ONLY), ENGLISH, no_files)
         try:
             nlp = spacy.load(pipeline)
         except (OSError, ValueError) as error:
@@ -149,20 +151,20 @@ class Parser:
         return cls(nlp, f"{nlp.meta['lang']}_{nlp.meta['name']}", fingerprint(nlp.path))
 
     def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
-        """One Parse per job, in order. A text without a token gives an empty one."""
+        """A parse for each job, in order. That of a text without a token is empty."""
         texts = [self.tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
-        wanted = self.wanted_trees(jobs, texts)
-        trees = iter(run_in_batches(self.trees, wanted) if self.trees else ())
+        with_tree = self.texts_with_tree(jobs, texts)
+        trees = iter(run_in_batches(self.trees, with_tree) if self.trees else ())
         return parses_of(jobs, texts, trees)
 
-    def wanted_trees(self, jobs: Sequence[ParseJob], texts: Sequence[Tokens]) -> list[Tokens]:
-        """The texts that get a tree: none without a parser."""
+    def texts_with_tree(self, jobs: Sequence[ParseJob], texts: Sequence[Tokens]) -> list[Tokens]:
+        """The texts of the jobs that have a tree; none without a parser."""
         pairs = zip(jobs, texts, strict=True)
         return [tokens for job, tokens in pairs if job.tree and tokens.forms] if self.trees else []
 
 
 class PipelineTrees(LockOwner):
-    """The trees of a pipeline's own parser, in one thread. A `text.batch.Runner`."""
+    """The trees of another parser than Heedful's, in one thread. A `text.batch.Runner`."""
 
     stage: Literal["parse"] = "parse"
     name = "the parser"
@@ -173,7 +175,7 @@ class PipelineTrees(LockOwner):
         super().__init__()
 
     def costs(self, texts: Sequence[Tokens]) -> list[int]:
-        """Of each text in a batch whose longest it is, in words."""
+        """Each text's cost in a batch whose longest it is, in words."""
         return [len(tokens.forms) for tokens in texts]
 
     def prepare(self, texts: Sequence[Tokens]) -> list[Tree]:
@@ -182,11 +184,11 @@ class PipelineTrees(LockOwner):
             return list(map(tree_of, self._nlp.pipe(map(self._doc, texts))))
 
     def run(self, trees: list[Tree]) -> list[Tree]:
-        """They are there: spaCy's parsers are for one thread at a time."""
+        """The trees, which `prepare` has computed: only one thread at a time may use spaCy's parsers."""
         return trees
 
     def _doc(self, tokens: Tokens) -> Doc:
-        """The tokens as spaCy's tokenizer gives them, with their norms."""
+        """A document of the tokens with their norms."""
         forms: list[str] = []
         spaces: list[bool] = []
         for chunk in tokens.chunks:
@@ -208,7 +210,7 @@ def tree_of(doc: Doc) -> Tree:
 def parses_of(
     jobs: Sequence[ParseJob], texts: Sequence[Tokens], trees: Iterator[Tree]
 ) -> list[Parse]:
-    """The parses of jobs' tokens. `trees` are those of `Parser.wanted_trees`; without them each token is a root."""
+    """The parses of jobs from tokens and the trees of `Parser.texts_with_tree`. Without trees, tokens are roots."""
     parses = []
     for job, tokens in zip(jobs, texts, strict=True):
         count = len(tokens.forms)
@@ -219,9 +221,9 @@ def parses_of(
 
 
 def fingerprint(folder: Path) -> str:
-    """SHA-256 over the names and contents of every file of the pipeline.
+    """SHA-256 over the names and contents of the pipeline's files.
 
-    Whether it names spaCy's tokenizer or `TextTokenizer` does not count: `Parser` reads both as the latter.
+    Pipelines with spaCy's tokenizer and with `TextTokenizer` are the same: `Parser` replaces the former by the latter.
     """
     digest = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -231,8 +233,3 @@ def fingerprint(folder: Path) -> str:
             content = content.replace(NAME.encode(), b"spacy.Tokenizer.v1")
         digest.update(hashlib.sha256(content).digest())
     return digest.hexdigest()
-
-
-def _only(attributes: Sequence[int], vocab: Any) -> None:
-    """Compute no other attributes of new words: spaCy has twenty, in Python."""
-    vocab.lex_attr_getters = {name: vocab.lex_attr_getters[name] for name in attributes}

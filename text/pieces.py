@@ -1,8 +1,8 @@
 """Words -> the WordPiece ids of a transformer, by its `tokenizer.json`.
 
-spaCy's words remain the unit of trees, distances and attention: each word is split by itself, so that
-every piece belongs to one word, and a word's vector is the mean of its pieces' vectors. A sentence begins
-with [CLS] and ends with [SEP]. The tokenizer is Hugging Face's `tokenizers`, which needs no torch.
+spaCy's words remain the unit of trees, distances and attention: each word is split separately, so that a piece belongs
+to one word, and a word's vector is the mean of its pieces' vectors. A sentence begins with [CLS] and ends with [SEP].
+The tokenizer is Hugging Face's `tokenizers`, which does not need torch.
 """
 
 from collections.abc import Sequence
@@ -21,32 +21,32 @@ from heedful.text.plain import plain_word
 from heedful.text.vocab import Vocab
 
 MAX_PIECES = 100
-"""A word of more pieces becomes one [UNK]. WordPiece does so with a word of more than 100 characters; here the
-rule also covers what only spaCy takes for one word (a URL, Chinese without blanks)."""
+"""A word of more pieces becomes a single [UNK]. WordPiece replaces words of more than 100 characters; this limit also
+applies to strings that only spaCy counts as a word (a URL, Chinese without blanks)."""
 CACHED_WORDS = 65_536
 """Words whose pieces are cached: a look-up takes a fiftieth of the time of splitting."""
 
 
 class Pieces:
-    """A tokenizer applied word by word. `limit` counts the pieces the transformer reads, [CLS] and [SEP] included.
+    """A tokenizer applied word by word. The transformer reads `limit` pieces, including [CLS] and [SEP].
 
-    `text` is the content of its file.
+    `text` is the content of the tokenizer's file.
     """
 
     composed = 0
-    """Every word has pieces: none is composed from its spelling."""
+    """No word is composed from its spelling: each has pieces."""
 
     def __init__(self, tokenizer: Tokenizer, limit: int) -> None:
         """Raises ValueError where the tokenizer lacks [CLS], [SEP] or [UNK], or no word fits."""
         if limit < 3:
             raise ValueError(f"{limit} pieces hold no word: [CLS] and [SEP] are two of them")
         tokenizer.no_padding()
-        tokenizer.enable_truncation(limit)  # where `save` keeps the limit, as the format has it
+        tokenizer.enable_truncation(limit)  # the format's place for the limit
         self.text = tokenizer.to_str(pretty=True) + "\n"
         tokenizer.no_truncation()
         tokenizer.encode_special_tokens = True  # "[SEP]" in a text is three words like any other
         self._tokenizer, self.limit = tokenizer, limit
-        self.cls, self.sep = self._marks()
+        self.cls, self.sep = self._delimiters()
         self._unknown = self._special("[UNK]")
         self._max_pieces = min(MAX_PIECES, limit - 2)
         self._pieces = lru_cache(maxsize=CACHED_WORDS)(self._split)
@@ -65,12 +65,12 @@ class Pieces:
         return np.fromiter(chain.from_iterable(words), np.int64, int(counts.sum())), counts
 
     def sentence(self, tokens: Sequence[str], heads: Ints) -> Sentence:
-        """The words' pieces, [CLS] and [SEP] around them."""
+        """The words' pieces between [CLS] and [SEP]."""
         ids, counts = self.split(tokens)
         return Sentence(np.concatenate([[self.cls], ids, [self.sep]]), heads, counts)
 
     def fitting(self, tokens: Sequence[str]) -> int:
-        """How many of the first words fit into `limit` pieces."""
+        """The number of leading words that fit into `limit` pieces."""
         _, counts = self.split(tokens)
         return int(np.searchsorted(np.cumsum(counts), self.limit - 2, side="right"))
 
@@ -87,7 +87,7 @@ class Pieces:
         return known
 
     def unlisted(self, sentence: Sentence) -> int:
-        """How many of the words are not `known`."""
+        """The number of words that are not `known`."""
         return len(sentence) - int(np.count_nonzero(self.known(sentence)))
 
     @classmethod
@@ -103,14 +103,14 @@ class Pieces:
         except Exception as error:  # tokenizers raises nothing narrower
             raise ValueError(f"is not a tokenizer: {error}") from error
         if tokenizer.truncation is None:
-            raise ValueError("does not say how many pieces are read (truncation)")
+            raise ValueError("has no limit of pieces (truncation)")
         return cls(tokenizer, tokenizer.truncation["max_length"])
 
     def save(self, path: Path) -> None:
         path.write_text(self.text, encoding="utf-8", newline="\n")
 
-    def _marks(self) -> tuple[int, int]:
-        """What stands before a text, and after it."""
+    def _delimiters(self) -> tuple[int, int]:
+        """The ids of the pieces before and after a text."""
         return self._special("[CLS]"), self._special("[SEP]")
 
     def _special(self, piece: str) -> int:
@@ -129,7 +129,7 @@ Lexicon = Vocab | Pieces
 
 
 def _starts(sentence: Sentence) -> Ints:
-    """(L,) where each word's pieces begin."""
+    """(L,) the index of each word's first piece."""
     assert sentence.pieces is not None, "a sentence of pieces"
     starts: Ints = 1 + np.cumsum(sentence.pieces) - sentence.pieces
     return starts

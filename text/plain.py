@@ -1,7 +1,7 @@
-"""Text as the training data spells it: isn’t, isn`t and isnt are read as isn't, ﬁne as fine, sooo as so.
+"""Normalised text, spelled like the training data: isn’t, isn`t and isnt become isn't, ﬁne fine, sooo so.
 
-Phones and word processors write characters that the datasets hardly contain. A model that has never seen "n’t"
-misses the negation.
+Phones and word processors write characters that the datasets hardly contain. A model that has never seen "n’t" misses
+the negation.
 """
 
 import html
@@ -29,7 +29,7 @@ DASHES = str.maketrans({"–": "-", "‒": "-", "−": "-", "—": "--", "―": 
 APOSTROPHE = re.compile(
     rf"(?<={LETTER})[`´](?={LETTER})|\A[`´](?=(?:[smd]|ll|re|ve)\Z)", re.IGNORECASE
 )
-"""In a word, or before a token that the tokenizer has parted from one: "it´s" is "it" and "´s"."""
+"""An apostrophe in a word, or before a token that the tokenizer has split off: "it´s" is "it" and "´s"."""
 STRETCHED = re.compile(rf"({LETTER})\1\1+")
 _NAMES = (
     "a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink blockquote body "
@@ -41,18 +41,18 @@ _NAMES = (
     "sup table tbody td template textarea tfoot th thead time title tr track tt u ul var video wbr xmp"
 )
 ELEMENTS = frozenset(_NAMES.split())
-"""HTML's, those that are obsolete included: other names between angle brackets are the text's own words."""
+"""HTML's elements, including obsolete ones: other names between angle brackets are words of the text."""
 _SPACE = r"[^\S\x1c-\x1f]"
 """White space but U+001C to U+001F (text.invisible)."""
 TAG = re.compile(
-    r"<!--(?:[^<-]|<(?!!--)|-(?!->))*+-->"  # up to another beginning: the time stays linear
+    r"<!--(?:[^<-]|<(?!!--)|-(?!->))*+-->"  # up to the next "<!--", so that the time is linear
     r"|</?([a-z][a-z0-9]*)"
     rf"(?:{_SPACE}++(?:async|autoplay|checked|compact|controls|data-[\w-]+|default|defer|disabled|download|hidden|inert|ismap"
     r"|itemscope|loop|multiple|muted|noshade|nowrap|open|readonly|required|reversed|selected)(?=[\s/>]))*"
     rf"(?:{_SPACE}++[a-z][\w:.-]*{_SPACE}*=[^<>]{{0,300}})?{_SPACE}*/?>",
     re.IGNORECASE,
 )
-"""A comment, or what may be a tag, with its name. Of attributes without a value only HTML's count: "a <b and c> d"."""
+"""A comment, or a possible tag with its name. Only HTML's attributes may have no value: "a <b and c> d" has no tag."""
 _NEGATED = "AI|ARE|CA|COULD|DID|DOES|DO|HAD|HAS|HAVE|IS|MIGHT|MUST|NEED|SHOULD|WAS|WERE|WO|WOULD"
 SHOUTED = re.compile(rf"\b(?:{_NEGATED})NT\b")
 """spaCy's tokenizer splits "Dont" and "dont", but not "DONT"."""
@@ -61,70 +61,74 @@ MISPLACED = re.compile(rf"\b({_NEGATED})'(n)(?=t\b)", re.IGNORECASE)
 _ENTITY = r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});"
 ENTITY = re.compile(_ENTITY)
 CONDENSED = re.compile(f"(?P<entity>{_ENTITY})|(?P<emoji>{EMOJI})|{INVISIBLE.pattern}")
-"""What is read as one character, or not at all."""
-_CONDENSES = re.compile(f"[&{BEGINNINGS}]")
-"""What CONDENSED begins with: most texts hold none, and this takes a tenth of the time."""
-READ = 32_768
-"""Visible characters of a text that are made plain: of a longer one no more is read, unless it is mostly blanks."""
-REMEMBERED_WORDS = 16_384
-"""Words whose plain spelling is kept, in about 200 bytes each."""
-LONGEST_KEPT = 24
-"""Characters of a token, or of a run between white space, of which more is kept."""
+"""Strings that become one character, or none."""
+_FIRST_OF_CONDENSED = re.compile(f"[&{BEGINNINGS}]")
+"""The first characters of CONDENSED: most texts have none, and this search takes a tenth of the time."""
+MAX_PLAIN = 32_768
+"""Visible characters of a text that are normalised. The rest is not read, unless the text is mostly blanks."""
+CACHED_WORDS = 16_384
+"""Words whose plain spelling is cached, in about 200 bytes each."""
+MAX_CACHED_LENGTH = 24
+"""Length of the longest token, or run between white space, that is cached."""
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Where a text that is read lacks characters of the text as it was typed."""
+class Shifts:
+    """The offsets of a normalised text in the original, which has characters that it lacks."""
 
     at: Sequence[int] = ()
-    """Ascending: 2 i + 1 where more characters stand for character i, 2 i where some before it are not read."""
-    longer: Sequence[int] = (0,)
-    """Characters that are lacking before `at[0]`, before `at[1]`, .., and in all."""
+    """Ascending: 2 i + 1 where character i replaces several, 2 i where characters before it are left out."""
+    missing: Sequence[int] = (0,)
+    """Characters that are missing before `at[0]`, before `at[1]`, .., and in all."""
 
     def starts(self, offsets: Iterable[int]) -> tuple[int, ...]:
-        """Of tokens in the text as it was typed, from their offsets in what is read."""
+        """The starts of tokens in the original, from those in the normalised text."""
         return tuple(
-            [offset + self.longer[bisect_right(self.at, 2 * offset)] for offset in offsets]
+            [offset + self.missing[bisect_right(self.at, 2 * offset)] for offset in offsets]
         )
 
     def stops(self, offsets: Iterable[int]) -> tuple[int, ...]:
-        """As `starts`: what is not read behind a token is no part of it."""
-        return tuple([offset + self.longer[bisect_left(self.at, 2 * offset)] for offset in offsets])
+        """As `starts`: characters that are left out after a token are no part of it."""
+        return tuple(
+            [offset + self.missing[bisect_left(self.at, 2 * offset)] for offset in offsets]
+        )
 
 
-def plain(text: str) -> tuple[str, Places]:
-    """The text as the tokenizer takes it, and what it lacks.
+def plain(text: str) -> tuple[str, Shifts]:
+    """The normalised text, which the tokenizer splits, and its shifts.
 
     It has plain quotation marks, apostrophes and hyphens, blanks for HTML's tags and comments, "Dont" for "DONT" and
-    "didn't" for "did'nt", each in the places of what was typed; an HTML entity and an emoji are one character, and
-    what is invisible is not there.
+    "didn't" for "did'nt", each at the same offset. An HTML entity and an emoji are one character, and invisible
+    characters are left out.
     """
-    if len(text) > READ and (end := _end_of(text)) < len(text):
-        read, places = plain(text[:end])
-        return read + text[end:], places
-    places = Places()
+    if len(text) > MAX_PLAIN and (end := _end_of(text)) < len(text):
+        beginning, shifts = plain(text[:end])
+        return beginning + text[end:], shifts
+    shifts = Shifts()
     ascii = text.isascii()
     if not ascii or "<" in text or "`" in text:
-        text = _blanked(_plain_marks(text))
-    if ("&" in text or not (ascii and text.isprintable())) and _CONDENSES.search(text):
-        condensed, places = _condensed(text)
-        if places.at:  # "&lt;b&gt;" is a tag
-            text = _blanked(_plain_marks(condensed))
+        text = _without_tags(_plain_marks(text))
+    if ("&" in text or not (ascii and text.isprintable())) and _FIRST_OF_CONDENSED.search(text):
+        condensed, shifts = _condense(text)
+        if shifts.at:  # "&lt;b&gt;" is a tag
+            text = _without_tags(_plain_marks(condensed))
     if "'n" in text or "'N" in text:
         text = MISPLACED.sub(r"\1\2'", text)
     if "NT" in text:
         text = SHOUTED.sub(lambda word: word[0].capitalize(), text)
-    return text, places
+    return text, shifts
 
 
-@lru_cache(maxsize=REMEMBERED_WORDS)
+@lru_cache(maxsize=CACHED_WORDS)
 def plain_word(token: str) -> str:
     """A token as vocabularies list it: in plain marks, compatible characters (NFKC) and no invisible ones.
 
-    The tokenizer splits "isnt" into "is" and "nt", which stands for "n't", and "is'nt" into "is" and "'nt".
+    The tokenizer splits "isnt" into "is" and "nt", which is "n't", and "is'nt" into "is" and "'nt".
     """
-    typed = ENTITY.sub(_character, token) if "&" in token else token
-    word = _plain_marks(without_invisible(typed) or typed)
+    word = ENTITY.sub(_character, token) if "&" in token else token
+    if not (word.isascii() and word.isprintable()):
+        word = without_invisible(word) or word
+    word = _plain_marks(word)
     if not word.isascii():
         compatible = unicodedata.normalize("NFKC", word).translate(DASHES)
         word = compatible if compatible.split() == [compatible] else word
@@ -142,18 +146,18 @@ def shortened(word: str) -> tuple[str, ...]:
 
 
 def _end_of(text: str) -> int:
-    """Where READ visible characters of the text end."""
-    end, gone = READ, 0
+    """The end of the first MAX_PLAIN visible characters."""
+    end = MAX_PLAIN
     for match in INVISIBLE.finditer(text):
-        if match.start() >= READ + gone:
+        if match.start() >= end:
             break
-        gone += match.end() - match.start()
-    return end + gone
+        end += match.end() - match.start()
+    return end
 
 
-def _condensed(text: str) -> tuple[str, Places]:
-    """With one character for each HTML entity and each emoji, and none for what is invisible."""
-    parts, at, longer = [], [], [0]
+def _condense(text: str) -> tuple[str, Shifts]:
+    """The text with a character for each HTML entity and each emoji, and without invisible characters."""
+    parts, at, missing = [], [], [0]
     begin = length = 0
     for match in CONDENSED.finditer(text):
         start, stop = match.span()
@@ -167,30 +171,30 @@ def _condensed(text: str) -> tuple[str, Places]:
         parts += [text[begin:start], character]
         length += start - begin
         at.append(2 * length + len(character))
-        longer.append(longer[-1] + stop - start - len(character))
+        missing.append(missing[-1] + stop - start - len(character))
         begin, length = stop, length + len(character)
-    return "".join([*parts, text[begin:]]), Places(at, longer)
+    return "".join([*parts, text[begin:]]), Shifts(at, missing)
 
 
-def _blanked(text: str) -> str:
-    """With blanks for HTML's tags and comments."""
+def _without_tags(text: str) -> str:
+    """The text with blanks for HTML's tags and comments."""
     return TAG.sub(_without_tag, text) if "<" in text else text
 
 
 def _without_tag(match: re.Match[str]) -> str:
-    """Blanks for a comment or a tag of HTML."""
+    """Blanks for a comment or a tag of HTML, else the match."""
     if match[1] is None or match[1].lower() in ELEMENTS:
         return " " * len(match[0])
     return match[0]
 
 
 def _character(entity: re.Match[str]) -> str:
-    """In plain marks; an entity that HTML does not know stays as it is."""
+    """The entity's character in plain marks; an entity that HTML does not define is unchanged."""
     return _plain_marks(html.unescape(entity[0]))
 
 
 def _plain_marks(text: str) -> str:
-    """A character for each character."""
+    """The text with plain marks, of the same length."""
     if not text.isascii():
         text = text.translate(MARKS)
     return APOSTROPHE.sub("'", text) if "`" in text or "´" in text else text

@@ -1,4 +1,4 @@
-"""Dependency heads: whether they are a forest, and what remains of one without some tokens."""
+"""Dependency heads: a check that they are a forest, and the forest without some tokens."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ Heads = npt.NDArray[np.integer]
 def check_heads(heads: Heads) -> None:
     """Raise ValueError unless `heads` (L,) is a forest.
 
-    In a forest every walk upwards ends at a token that heads itself.
+    In a forest all walks upwards end at a token that is its own head.
     """
     length = len(heads)
     if length and (heads.min() < 0 or heads.max() >= length):
@@ -23,16 +23,16 @@ def check_heads(heads: Heads) -> None:
         raise ValueError("the heads hold a cycle")
 
 
-def without(heads: Heads, gone: npt.NDArray[np.integer]) -> Ints:
-    """The forest that remains when the tokens at `gone` are removed.
+def without(heads: Heads, removed: npt.NDArray[np.integer]) -> Ints:
+    """The forest without the tokens at `removed`.
 
-    A token hangs under its nearest remaining ancestor, or becomes a root where there is none.
+    A token depends on its nearest remaining ancestor, or becomes a root if it has none.
     """
-    kept = np.ones(len(heads), bool)
-    kept[gone] = False
-    above = np.where(kept, np.arange(len(heads)), heads)
+    remains = np.ones(len(heads), bool)
+    remains[removed] = False
+    ancestors = np.where(remains, np.arange(len(heads)), heads)
     for _ in range(len(heads).bit_length()):  # from a removed token up to one that remains
-        above = above[above]
-    place = np.where(kept, np.cumsum(kept) - 1, -1)
-    governors = place[above[heads[kept]]]
+        ancestors = ancestors[ancestors]
+    index = np.where(remains, np.cumsum(remains) - 1, -1)
+    governors = index[ancestors[heads[remains]]]
     return np.where(governors < 0, np.arange(len(governors)), governors)

@@ -1,6 +1,6 @@
-"""Text -> tokens: the tokenizer of a spaCy pipeline. It gives a Doc when it is called, arrays to the service.
+"""Text -> tokens: the tokenizer of a spaCy pipeline. A call returns a Doc, `tokenize` arrays for the service.
 
-It reads a text as `text.plain` spells it, by the rules of a spaCy tokenizer, and remembers the chunks that it met.
+It splits the text of `text.plain` by the rules of a spaCy tokenizer, and caches chunks.
 """
 
 import re
@@ -22,36 +22,36 @@ from spacy.util import registry
 from heedful.text import english
 from heedful.text.arrays import Hashes
 from heedful.text.forks import LockOwner
-from heedful.text.plain import LONGEST_KEPT, Places, plain
+from heedful.text.plain import MAX_CACHED_LENGTH, Shifts, plain
 
 NAME = "heedful.Tokenizer.v1"
-"""In the configuration of a pipeline, under `[nlp.tokenizer]`."""
+"""Its name in the configuration of a pipeline, under `[nlp.tokenizer]`."""
 ATTRIBUTES = (NORM, PREFIX, SUFFIX, SHAPE)
-"""What the vector of a token is made of. The norm comes first."""
+"""Attributes from which the vector of a token is computed. The norm comes first."""
 WORD_BYTES = 8 * len(ATTRIBUTES)
 WORDS_READ = "heedful.words"
-"""Under this key a Doc holds the ATTRIBUTES of its words, as they were read: "n't" where the text has "n’t"."""
+"""Key of a Doc's `user_data` for the ATTRIBUTES of its normalised words: of "n't" where the text has "n’t"."""
 GAP = "SPACE"
-"""Part of speech of what is no word, as spaCy has it for white space: mark-up and invisible characters too."""
+"""Part of speech of tokens that are no words: white space, as in spaCy, mark-up and invisible characters."""
 MAX_CHUNK = 500
-"""Longest chunk that is read whole: spaCy's tokenizer is quadratic in its length."""
+"""Length of the longest chunk that is read: spaCy's tokenizer takes time quadratic in the length."""
 KEPT_WORDS = 10_000
 """Words that the vocabulary keeps for good, about 4 MB. spaCy takes ten times as long for an unknown word."""
-KEPT_CHUNKS = 16_384
-"""Chunks in each of two generations, in 7 MB, at worst 30: a full one takes the place of the older one, whose chunks
-are forgotten unless they were met again. spaCy takes 60 µs for a chunk."""
+CACHED_CHUNKS = 16_384
+"""Chunks in each of two generations, in 7 MB, at worst 30. When the recent one is full, it replaces the older one,
+whose chunks are dropped unless they occurred again. spaCy takes 60 µs for a chunk."""
 _CHUNK = re.compile(r"\S+")
-_FIRST = (0,)  # most chunks have one token
+_AT_START = (0,)  # most chunks have one token
 _WORD = Struct(f"={len(ATTRIBUTES)}Q")
 _LETTERS = re.compile(r"[A-Za-z]+\Z")
-"""No rule for English splits these, but for special cases. spaCy would search each for affixes, and make a Doc."""
+"""Only special cases split these in English. spaCy would search each for affixes, and create a Doc."""
 
 Spans = tuple[Sequence[int], Sequence[int]]
-"""Where tokens start and where they stop, in characters."""
+"""The starts and stops of tokens, in characters."""
 
 
 class Chunk(NamedTuple):
-    """Characters between white space, and the n tokens that they are split into."""
+    """The n tokens of a run of characters between white space."""
 
     forms: tuple[str, ...]
     starts: tuple[int, ...]  # in the chunk
@@ -65,7 +65,7 @@ class Chunk(NamedTuple):
         starts = tuple([start for start, _ in rows])
         return cls(
             tuple([text[start : start + length] for start, length in rows]),
-            _FIRST if starts == _FIRST else starts,
+            _AT_START if starts == _AT_START else starts,
             split_words(columns[:, 2:].tobytes()),
         )
 
@@ -74,10 +74,10 @@ class Chunk(NamedTuple):
 class Tokens:
     """The first L tokens of a text."""
 
-    chunks: Sequence[Chunk]  # that they come from; the last one may hold more
-    forms: tuple[str, ...]  # as the text has them
+    chunks: Sequence[Chunk]  # the last chunk may hold more tokens
+    forms: tuple[str, ...]  # as in the text
     cut: bool = False  # whether later tokens were left out
-    spans: Spans | None = None  # None where a token adjoins the one before, or a blank is between
+    spans: Spans | None = None  # None where tokens adjoin, or are separated by a blank
 
     @classmethod
     def of(cls, chunks: Sequence[Chunk], limit: int | None = None) -> Self:
@@ -92,32 +92,32 @@ class Tokens:
 
     @property
     def words(self) -> list[bytes]:
-        """The ATTRIBUTES of each token, as it was read."""
+        """The ATTRIBUTES of each token, normalised."""
         words = list(chain.from_iterable([chunk.words for chunk in self.chunks]))
         return words[: len(self.forms)]
 
 
 class TextTokenizer(LockOwner):
-    """Splits a text into chunks at white space, then each chunk into tokens, whatever the other chunks are."""
+    """Splits a text into chunks at white space, then each chunk, independently, into tokens."""
 
     def __init__(
-        self, rules: Callable[[str], Doc], vocab: Any, whole: re.Pattern[str] | None = None
+        self, rules: Callable[[str], Doc], vocab: Any, words: re.Pattern[str] | None = None
     ) -> None:
         """`rules` split a chunk: spaCy's tokenizer, or another one. spaCy's `vocab` is typed in part.
 
-        Chunks that `whole` matches are one token, unless they are special cases of spaCy's tokenizer.
+        Chunks that `words` matches are one token, unless they are special cases of spaCy's tokenizer.
         """
         super().__init__()
-        self.rules, self.vocab, self._whole = rules, vocab, whole
-        self._forget()
+        self.rules, self.vocab, self._words = rules, vocab, words
+        self._clear_cache()
 
-    def _forget(self) -> None:
+    def _clear_cache(self) -> None:
         self._max_words = len(self.vocab) + KEPT_WORDS
         self._recent: dict[str, Chunk] = {}
         self._older: dict[str, Chunk] = {}
 
     def __call__(self, text: str) -> Doc:
-        """The text, character for character. What `tokenize` passes over is a token of the part of speech GAP."""
+        """A document of the same text. Characters that `tokenize` leaves out are tokens of the part of speech GAP."""
         tokens = self.tokenize(text, len(text))
         pieces: list[str] = []
         spaces: list[bool] = []
@@ -150,7 +150,7 @@ class TextTokenizer(LockOwner):
         return doc
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TextTokenizer, (self.rules, self.vocab, self._whole)
+        return TextTokenizer, (self.rules, self.vocab, self._words)
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """The rules, as spaCy's tokenizer stores them."""
@@ -159,10 +159,10 @@ class TextTokenizer(LockOwner):
         return content
 
     def from_bytes(self, content: bytes, *, exclude: Iterable[str] = ()) -> Self:
-        """Take the rules from bytes. Raises what spaCy's tokenizer raises for others."""
+        """Read the rules from bytes. Raises what spaCy's tokenizer raises for other bytes."""
         rules: Any = self.rules
         rules.from_bytes(content, exclude=exclude)
-        self._forget()
+        self._clear_cache()
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
@@ -172,9 +172,9 @@ class TextTokenizer(LockOwner):
         return self.from_bytes(Path(path).read_bytes(), exclude=exclude)
 
     def zone(self) -> AbstractContextManager[Any]:
-        """Documents may be used inside it, which bounds their memory. After KEPT_WORDS words nothing more is kept.
+        """A context in which documents may be used; it bounds their memory once there are KEPT_WORDS new words.
 
-        By then a language's frequent words are known; other words are forgotten at the end of each zone.
+        These include a language's frequent words; further words are dropped at the end of each zone.
         """
         full = len(self.vocab) >= self._max_words and not self.vocab.in_memory_zone
         zone: AbstractContextManager[Any] = self.vocab.memory_zone() if full else nullcontext()
@@ -183,17 +183,17 @@ class TextTokenizer(LockOwner):
     def tokenize(self, text: str, max_tokens: int) -> Tokens:
         """The first `max_tokens` tokens of the text.
 
-        A chunk holds at least one token, so only the first `max_tokens` + 1 chunks are read. Typographic marks are
-        read as plain ones, which stand in the same places, HTML entities as their characters.
+        A chunk has at least one token, so only the first `max_tokens` + 1 chunks are read. The text is normalised by
+        `text.plain.plain`; forms and spans are those of the original.
         """
-        read, places = plain(text)
+        normalised, shifts = plain(text)
         with self._lock:
-            tokens = self._read(read, max_tokens)
-        if read != text:
-            _restore(tokens, read, places, text)
+            tokens = self._tokenize(normalised, max_tokens)
+        if normalised != text:
+            _restore(tokens, normalised, shifts, text)
         return tokens
 
-    def _read(self, text: str, max_tokens: int) -> Tokens:
+    def _tokenize(self, text: str, max_tokens: int) -> Tokens:
         recent = self._recent.get
         texts = text.split()
         if len(text) <= MAX_CHUNK and " ".join(texts) == text:
@@ -220,19 +220,19 @@ class TextTokenizer(LockOwner):
         if not chunk:
             with self.zone():
                 chunk = self._split(text)
-        if len(text) <= LONGEST_KEPT:
-            if len(self._recent) >= KEPT_CHUNKS:
+        if len(text) <= MAX_CACHED_LENGTH:
+            if len(self._recent) >= CACHED_CHUNKS:
                 self._older, self._recent = self._recent, {}
             self._recent[text] = chunk
         return chunk
 
     def _split(self, text: str) -> Chunk:
         rules: Any = self.rules
-        if self._whole is None or not self._whole.match(text) or text in rules.rules:
+        if self._words is None or not self._words.match(text) or text in rules.rules:
             return Chunk.of(rules(text))
         word = self.vocab[text]
         return Chunk(
-            (text,), _FIRST, (_WORD.pack(word.norm, word.prefix, word.suffix, word.shape),)
+            (text,), _AT_START, (_WORD.pack(word.norm, word.prefix, word.suffix, word.shape),)
         )
 
 
@@ -240,8 +240,8 @@ def make_tokenizer() -> Callable[[Language], TextTokenizer]:
     """The tokenizer of a new pipeline: spaCy's rules for its language, and `text.english` for English."""
 
     def create(nlp: Language) -> TextTokenizer:
-        whole = _LETTERS if nlp.lang == "en" else None
-        return TextTokenizer(english.rules(nlp), nlp.vocab, whole)
+        words = _LETTERS if nlp.lang == "en" else None
+        return TextTokenizer(english.rules(nlp), nlp.vocab, words)
 
     return create
 
@@ -250,7 +250,7 @@ registry.tokenizers.register(NAME, func=make_tokenizer)
 
 
 def split_words(content: bytes) -> tuple[bytes, ...]:
-    """ATTRIBUTES of n words -> those of each."""
+    """The ATTRIBUTES of n words, joined -> those of each word."""
     return tuple([content[i : i + WORD_BYTES] for i in range(0, len(content), WORD_BYTES)])
 
 
@@ -259,15 +259,15 @@ def hashes(words: Sequence[bytes]) -> Hashes:
     return np.frombuffer(b"".join(words), np.uint64).reshape(-1, len(ATTRIBUTES))
 
 
-def _restore(tokens: Tokens, read: str, places: Places, text: str) -> None:
-    """Give the tokens that were read their forms and spans in the text as it was typed."""
-    starts, stops = spans_of(read, tokens)
-    tokens.spans = starts, stops = places.starts(starts), places.stops(stops)
+def _restore(tokens: Tokens, normalised: str, shifts: Shifts, text: str) -> None:
+    """Set the tokens' forms and spans in the original text."""
+    starts, stops = spans_of(normalised, tokens)
+    tokens.spans = starts, stops = shifts.starts(starts), shifts.stops(stops)
     tokens.forms = tuple([text[start:stop] for start, stop in zip(starts, stops, strict=True)])
 
 
 def _spans(starts: Iterable[int], forms: Sequence[str]) -> Spans:
-    """The spans of tokens of these forms that start there."""
+    """The spans of tokens with these starts and forms."""
     offsets = tuple(starts)
     return offsets, tuple(map(add, offsets, map(len, forms)))
 
@@ -277,10 +277,10 @@ def spans_of(text: str, tokens: Tokens) -> Spans:
 
 
 def adjoining(text: str, forms: Sequence[str]) -> Spans:
-    """The spans of tokens that adjoin each other in a text, or have a blank between them."""
-    starts, at = [], 0
+    """The spans of tokens that adjoin in a text, or are separated by a blank."""
+    starts, position = [], 0
     for form in forms:
-        at += text.startswith(" ", at)
-        starts.append(at)
-        at += len(form)
+        position += text.startswith(" ", position)
+        starts.append(position)
+        position += len(form)
     return _spans(starts, forms)

@@ -32,7 +32,7 @@ def to_displacy(parse: Parse) -> dict[str, Any]:
 
 
 def from_displacy(tree: Mapping[str, Any]) -> Parse:
-    """Read `words` with `text`, and `arcs`. Raises ValueError where the arcs do not form a forest."""
+    """The parse of `words` with `text`, and `arcs`. Raises ValueError where the arcs are no forest."""
     tokens = [word["text"] for word in tree["words"]]
     heads, deps = np.arange(len(tokens)), [ROOT] * len(tokens)
     for i, arc in enumerate(tree["arcs"]):
@@ -44,13 +44,13 @@ def from_displacy(tree: Mapping[str, Any]) -> Parse:
             )
         token, head = (start, end) if arc["dir"] == "left" else (end, start)
         if heads[token] != token:
-            raise ValueError(f"arcs[{i}] is the second one that points to word {token}")
+            raise ValueError(f"arcs[{i}] is the second arc that points to word {token}")
         heads[token], deps[token] = head, arc["label"]
     return build(tokens, heads, deps, [True] * len(tokens))
 
 
 def to_conllu(parse: Parse) -> str:
-    """CoNLL-U, split into sentences where no arc crosses; each has one root unless trees cross."""
+    """CoNLL-U, split into sentences at boundaries that no arc crosses; each has one root unless trees cross."""
     lines = []
     starts = _sentences(parse.heads)
     for start, stop in pairwise([*starts, len(parse)]):
@@ -71,24 +71,24 @@ def to_conllu(parse: Parse) -> str:
 def from_conllu(content: str) -> Parse:
     """Read ID, FORM, HEAD, DEPREL and SpaceAfter=No. Raises ValueError naming the line.
 
-    Comments, ranges (1-2) and empty nodes (1.1) are skipped. Several sentences make one forest.
+    Comments, ranges (1-2) and empty nodes (1.1) are skipped. Several sentences become one forest.
     """
     tokens: list[str] = []
     heads: list[int] = []
     deps: list[str] = []
     spaces: list[bool] = []
-    rows: list[tuple[int, int]] = []  # line and HEAD of the words of one sentence
+    rows: list[tuple[int, int]] = []  # line and HEAD of the words of a sentence
     start = 0
     for number, line in enumerate([*content.removeprefix(BOM).splitlines(), ""], 1):
         if not line.strip():
-            _check_within(rows)
+            _check_sentence(rows)
             start, rows = len(tokens), []
             continue
         columns = line.split("\t")
         if line.startswith("#") or re.fullmatch(r"\d+[-.]\d+", columns[0]):
             continue
         if len(columns) != 10:
-            raise ValueError(f"line {number} has {len(columns)} columns, not 10 with tabs between")
+            raise ValueError(f"line {number} has {len(columns)} columns, not 10, separated by tabs")
         if columns[0] != str(len(tokens) - start + 1):
             raise ValueError(f"line {number}: ID must be {len(tokens) - start + 1}")
         if not re.fullmatch(r"[0-9]{1,6}", columns[6]):
@@ -102,15 +102,15 @@ def from_conllu(content: str) -> Parse:
         deps.append(ROOT if head == 0 else columns[7])
         spaces.append("SpaceAfter=No" not in columns[9].split("|"))
     if not tokens:
-        raise ValueError("it holds no token")
+        raise ValueError("the tree has no token")
     return build(tokens, np.array(heads), deps, spaces)
 
 
-def _check_within(rows: Sequence[tuple[int, int]]) -> None:
-    """Raise ValueError for a HEAD outside its sentence, or that is its own ID. `rows` are lines with their HEAD."""
+def _check_sentence(rows: Sequence[tuple[int, int]]) -> None:
+    """Raise ValueError for a HEAD outside the sentence, or equal to the word's ID. `rows` are lines with their HEAD."""
     for i, (number, head) in enumerate(rows, 1):
         if head == i:
-            raise ValueError(f"line {number}: HEAD is the word's own ID: that of a root is 0")
+            raise ValueError(f"line {number}: HEAD is the word's own ID: a root has HEAD 0")
         if head > len(rows):
             raise ValueError(
                 f"line {number}: HEAD is {head}, but the sentence has words 1 to {len(rows)}"
@@ -120,7 +120,7 @@ def _check_within(rows: Sequence[tuple[int, int]]) -> None:
 def build(
     tokens: Sequence[str], heads: Heads, deps: Sequence[str], spaces: Sequence[bool]
 ) -> Parse:
-    """A parse of the tokens; `spaces` says which a blank follows. Raises ValueError where the heads hold a cycle."""
+    """A parse of the tokens; `spaces`: whether a blank follows. Raises ValueError where the heads have a cycle."""
     for i, token in enumerate(tokens):
         if token.split() != [token]:
             raise ValueError(f"token {i} is {token[:50]!r}: a token is not empty and has no blank")
@@ -128,9 +128,9 @@ def build(
         if not relation.isascii() and re.search("[\ud800-\udfff]", relation):
             raise ValueError("a relation holds half of a surrogate pair: send valid Unicode")
     check_heads(heads)
-    spaced = [token + " " * space for token, space in zip(tokens, spaces, strict=True)]
+    with_blanks = [token + " " * space for token, space in zip(tokens, spaces, strict=True)]
     return Parse(
-        text="".join(spaced).rstrip(" "),
+        text="".join(with_blanks).rstrip(" "),
         tokens=tuple(tokens),
         heads=np.asarray(heads, np.int64),
         deps=tuple(deps),
@@ -139,7 +139,7 @@ def build(
 
 
 def _sentences(heads: Heads) -> list[int]:
-    """The first token of each span that no arc leaves."""
+    """The first token of each span that no arc leaves or enters."""
     reach = 0
     starts: list[int] = []
     spans = sorted((min(t, h), max(t, h)) for t, h in enumerate(heads.tolist()))

@@ -1,4 +1,4 @@
-"""Word <-> id. The file has one word a line; the line number is the id."""
+"""Word <-> id. The file has a word per line; the line number is the id."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,31 +10,31 @@ import numpy.typing as npt
 from heedful.text import composition
 from heedful.text.arrays import Ints
 from heedful.text.batch import PAD, Sentence
-from heedful.text.plain import LONGEST_KEPT, REMEMBERED_WORDS, plain_word, shortened
+from heedful.text.plain import CACHED_WORDS, MAX_CACHED_LENGTH, plain_word, shortened
 
 UNKNOWN = 1
 SPECIAL = ("<pad>", "<unk>")
 
 
 class Vocab:
-    """Lower-cased words and their ids; 0 is padding. A token is looked up in plain characters first (text.plain).
+    """Lower-cased words and their ids; 0 is padding. A token is looked up in its plain spelling first (text.plain).
 
-    All unlisted words (those outside it) have the id 1. With `composed` rows they are composed from their spelling
-    instead (text.composition): the k-th unlisted word of a sentence has the id -k.
+    All unlisted words have the id 1. With `composed` rows, words are instead composed from their spelling
+    (text.composition): the k-th unlisted word of a sentence has the id -k.
     """
 
     limit: int | None = None
     """No limit on the length of a sentence; `text.pieces` has one."""
 
     def __init__(self, words: Iterable[str], composed: int = 0) -> None:
-        """`words` without the two special ones. Raises ValueError for a word that is doubled, empty or has a blank.
+        """`words` are those after the two SPECIAL. Raises ValueError for a word that is repeated, empty or has a blank.
 
-        `composed` is the number of rows of the feature table that composes unlisted words; 0 without one.
+        `composed` is the number of rows of the table of features by which unlisted words are composed; 0 without one.
         """
         self.composed = composed
         self.words: tuple[str, ...] = (*SPECIAL, *words)
         self._ids = {word: i for i, word in enumerate(self.words)}
-        self._seen = _Seen(self._ids)
+        self._cache = _IdCache(self._ids)
         if len(self._ids) != len(self.words):
             raise ValueError("the vocabulary holds a word twice")
         for word in self.words:
@@ -45,14 +45,14 @@ class Vocab:
         return len(self.words)
 
     def __contains__(self, token: str) -> bool:
-        return self._seen[token] > UNKNOWN
+        return self._cache[token] > UNKNOWN
 
     def ids(self, tokens: Sequence[str]) -> Ints:
         """(L,) ids, `UNKNOWN` for a word that is not in the vocabulary. A literal "<pad>" is unknown too."""
         return np.array(self._look_up(tokens), np.int64)
 
     def _look_up(self, tokens: Sequence[str]) -> list[int]:
-        return list(map(self._seen.__getitem__, tokens))
+        return list(map(self._cache.__getitem__, tokens))
 
     def sentence(self, tokens: Sequence[str], heads: Ints) -> Sentence:
         ids = self._look_up(tokens)
@@ -65,11 +65,11 @@ class Vocab:
         return Sentence(np.array(ids, np.int64), heads, features=features)
 
     def fitting(self, tokens: Sequence[str]) -> int:
-        """How many of the first words fit: all of them."""
+        """The number of leading words that fit: all of them."""
         return len(tokens)
 
     def word_ids(self, sentence: Sentence) -> Ints:
-        """(L,) the ids, `UNKNOWN` for every unlisted word."""
+        """(L,) the ids, `UNKNOWN` for unlisted words."""
         ids: Ints = np.where(sentence.ids < 0, UNKNOWN, sentence.ids)
         return ids
 
@@ -79,20 +79,20 @@ class Vocab:
         return known
 
     def unlisted(self, sentence: Sentence) -> int:
-        """How many of the words are not `known`."""
+        """The number of words that are not `known`."""
         if self.composed:
             return 0 if sentence.features is None else len(sentence.features)
         ids: list[int] = sentence.ids.tolist()
         return ids.count(UNKNOWN)
 
-    def masked(self, sentence: Sentence, gone: Sequence[int]) -> Sentence:
-        """The sentence with the padding's vector, zero, in place of the words `gone`."""
+    def masked(self, sentence: Sentence, masked: Sequence[int]) -> Sentence:
+        """The sentence with the padding's vector, zero, in place of the words at `masked`."""
         ids = sentence.ids.copy()
-        ids[list(gone)] = PAD
-        if sentence.features is None or not (left := ids[ids < 0]).size:
+        ids[list(masked)] = PAD
+        if sentence.features is None or not (composed := ids[ids < 0]).size:
             return Sentence(ids, sentence.heads)
-        features = sentence.features[-1 - left]
-        ids[ids < 0] = -1 - np.arange(len(left))
+        features = sentence.features[-1 - composed]
+        ids[ids < 0] = -1 - np.arange(len(composed))
         return Sentence(ids, sentence.heads, features=features)
 
     @classmethod
@@ -105,18 +105,18 @@ class Vocab:
         """The vocabulary in a file's bytes. Raises ValueError."""
         lines = content.decode().split("\n")
         if tuple(lines[:2]) != SPECIAL or lines[-1] != "":
-            raise ValueError(f"is not a vocabulary: it must begin with {SPECIAL}, one word a line")
+            raise ValueError(f"is not a vocabulary: it must begin with {SPECIAL}, a word per line")
         return cls(lines[2:-1], composed)
 
     def save(self, path: Path) -> None:
         path.write_text("\n".join(self.words) + "\n", encoding="utf-8", newline="\n")
 
 
-class _Seen(dict[str, int]):
-    """The ids of the tokens met so far, but for long ones; of more than REMEMBERED_WORDS all are forgotten.
+class _IdCache(dict[str, int]):
+    """A cache of tokens' ids, without long tokens; it is cleared when it holds CACHED_WORDS.
 
-    It has no reference to its Vocab: runtime.memory freezes the objects of the start, so that a reference cycle
-    would outlive a reload.
+    It does not refer to its Vocab: runtime.memory freezes the objects of the start, so that a reference cycle would
+    outlive a reload.
     """
 
     def __init__(self, ids: Mapping[str, int]) -> None:
@@ -124,13 +124,13 @@ class _Seen(dict[str, int]):
         self._ids = ids
 
     def __missing__(self, token: str) -> int:
-        """The id of its plain spelling, of the token as it was typed, or of its stretched letters shortened."""
+        """The id of the token's plain spelling, of the token itself, or of one without its stretched letters."""
         word = plain_word(token).lower()
         spellings = (word, token.lower(), *shortened(word))
-        ids = filter(None, map(self._ids.get, spellings))  # PAD, 0, is none
+        ids = filter(None, map(self._ids.get, spellings))  # without PAD, which is 0
         number = next(ids, UNKNOWN)
-        if len(token) <= LONGEST_KEPT:
-            if len(self) >= REMEMBERED_WORDS:
+        if len(token) <= MAX_CACHED_LENGTH:
+            if len(self) >= CACHED_WORDS:
                 self.clear()
             self[token] = number
         return number

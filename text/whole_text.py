@@ -1,7 +1,7 @@
-"""A text -> the pieces of a transformer as its own tokenizer splits the whole of it, not word by word.
+"""A text -> the pieces of a transformer's tokenizer, which splits the whole text, not word by word.
 
-So a transformer that was trained elsewhere reads what it was trained on. spaCy's words remain what is counted, shown
-and cut; each piece belongs to the word that its first character is in.
+So an imported transformer reads the pieces that it was trained on. Texts are still counted, shown and cut in spaCy's
+words; a piece belongs to the word with its first character.
 """
 
 from bisect import bisect_right
@@ -17,19 +17,19 @@ from heedful.text.pieces import Pieces
 
 
 class WholeText(Pieces):
-    """A tokenizer whose post-processor says what stands before and after a text."""
+    """A tokenizer whose post-processor adds the pieces before and after a text."""
 
     def sentence_of(self, parse: Parse) -> Sentence:
-        """The pieces of a text, up to its last word where it is cut, and to the limit."""
-        ids, words = self._encoded(parse)
+        """The pieces of a text, up to its last word if it is cut, and up to the limit."""
+        ids, words = self._encode(parse)
         room = self.limit - 2
         counts = np.bincount(words[:room], minlength=len(parse))
-        around = np.array([self.cls, *ids[:room], self.sep], np.int64)
-        return Sentence(around, parse.heads, counts)
+        with_delimiters = np.array([self.cls, *ids[:room], self.sep], np.int64)
+        return Sentence(with_delimiters, parse.heads, counts)
 
     def fit(self, parse: Parse) -> Parse:
         """The text, cut to the words that have a piece within the limit."""
-        ids, words = self._encoded(parse)
+        ids, words = self._encode(parse)
         room = self.limit - 2
         if len(ids) <= room:
             return parse
@@ -40,20 +40,20 @@ class WholeText(Pieces):
         assert sentence.pieces is not None, "a sentence of pieces"
         unknown = sentence.ids[1:-1] == self._unknown
         words = np.repeat(np.arange(len(sentence)), sentence.pieces)
-        found: npt.NDArray[np.bool_] = np.bincount(words, unknown, len(sentence)) == 0
-        return found
+        known: npt.NDArray[np.bool_] = np.bincount(words, unknown, len(sentence)) == 0
+        return known
 
-    def _encoded(self, parse: Parse) -> tuple[list[int], Ints]:
-        """The ids of a text's pieces, and the word of each: what stands before the first word belongs to that."""
+    def _encode(self, parse: Parse) -> tuple[list[int], Ints]:
+        """The ids of a text's pieces, and the word of each. Pieces before the first word belong to it."""
         text = parse.text[: parse.stops[-1]] if parse.cut and len(parse) else parse.text
-        found = self._tokenizer.encode(text, add_special_tokens=False)
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
         starts = parse.starts
-        words = [max(0, bisect_right(starts, start) - 1) for start, _ in found.offsets]
-        return found.ids, np.array(words, np.int64)
+        words = [max(0, bisect_right(starts, start) - 1) for start, _ in encoding.offsets]
+        return encoding.ids, np.array(words, np.int64)
 
-    def _marks(self) -> tuple[int, int]:
-        """Raises ValueError where the post-processor does not put one piece on each side."""
-        around = self._tokenizer.encode("").ids
-        if len(around) != 2:
-            raise ValueError(f"the tokenizer puts {len(around)} pieces around a text, not two")
-        return around[0], around[1]
+    def _delimiters(self) -> tuple[int, int]:
+        """Raises ValueError unless the post-processor adds a piece on each side."""
+        ids = self._tokenizer.encode("").ids
+        if len(ids) != 2:
+            raise ValueError(f"the tokenizer adds {len(ids)} pieces to a text, not two")
+        return ids[0], ids[1]

@@ -84,7 +84,7 @@ class Keys:
             self._keys = self._setting_keys | self._read(self._path)
             log.info("read the API keys of %s", self._path.name)
         except (OSError, ValueError) as error:
-            log.error("the API keys stay as they are: %s", _reason(error))
+            log.error("the previous API keys stay: %s", _reason(error))
             if isinstance(error, OSError) and version is not None:
                 return  # the next try may succeed, with this version
         self._version = version

@@ -110,7 +110,8 @@ async def _lines(receive: Receive, limit: float, max_bytes: int) -> AsyncIterato
                 deadline = clock() + limit
             line += part
             if len(line) > max_bytes:
-                raise errors.line_too_long(max_bytes)
+                reason = f"a line is longer than {max_bytes} bytes: send fewer inputs in it"
+                raise errors.BodyTooLarge(reason)
     if line:
         yield bytes(line)
 

@@ -78,9 +78,8 @@ class Protocol(HttpToolsProtocol):
         self._limits = state.metrics.limits
         self.timeout_keep_alive = cast(int, state.settings.idle_timeout)
         self.waiting, self._max_connections = state.waiting, state.max_connections
-        self._deadline = (
-            self.loop.time() + self._settings.head_timeout
-        )  # of a head, or of lingering
+        # Of a head, or of lingering.
+        self._deadline = self.loop.time() + self._settings.head_timeout
         self._answering: RequestResponseCycle | None = None  # whose answer is being written
         self._unparsed = b""  # bytes that have come after a pipelined request
         self._unflushed: list[

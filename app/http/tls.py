@@ -26,7 +26,7 @@ def reload_certificate(context: ssl.SSLContext, settings: Settings) -> None:
         check_tls(settings)  # in another context: OpenSSL keeps half of a certificate that fails
         _load(context, settings)
     except StartupError as error:
-        log.error("the certificate stays as it is: %s", error)
+        log.error("the previous certificate stays: %s", error)
 
 
 def _load(context: ssl.SSLContext, settings: Settings) -> None:

@@ -35,10 +35,8 @@ class Part:
     """The series of one process."""
 
     def __init__(self, memory: memoryview) -> None:
-        self._bytes, self._words = (
-            memory,
-            memory.cast("Q"),
-        )  # the first word is the index of the list's end
+        # The first word is the index of the list's end.
+        self._bytes, self._words = memory, memory.cast("Q")
         self.values: memoryview[float] = memory.cast("d")
         self._places = {key: place for key, place, _ in self.series()}
 

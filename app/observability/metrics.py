@@ -131,9 +131,7 @@ class Metrics(Observer):
         self._encoder_time = counter(
             "heedful_encoder_cpu_seconds_total", "Processor time of the encoder's batches.", "model"
         )
-        self._hits = counter(
-            "heedful_cache_hits_total", "Values that were cached or already in flight.", "cache"
-        )
+        self._hits = counter("heedful_cache_hits_total", "Values that were cached.", "cache")
         self._misses = counter(
             "heedful_cache_misses_total", "Values that had to be computed.", "cache"
         )

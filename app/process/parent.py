@@ -52,9 +52,8 @@ class Parent:
         self._end_timeout = settings.shutdown_timeout + KILL_TIMEOUT
         self._listeners = dict(enumerate(listeners))
         self._metrics = Metrics(table.parent)
-        self._start_at = {
-            slot.index: 0.0 for slot in table.slots
-        }  # by index, when to start a process that does not run
+        # When to start a process that does not run, by its index.
+        self._start_at = {slot.index: 0.0 for slot in table.slots}
         self._quick_deaths = 0
         self._has_served = False
         self._watching_since = 0.0

@@ -66,7 +66,8 @@ def _serve(settings: Settings, listener: socket.socket) -> None:
     logs.configure(settings.log_format, settings.log_level)
     for warning in settings.warnings():
         log.warning(warning)
-    if resolve(settings.device) == "cpu" and not kernels.library():
+    device = resolve(settings.device)
+    if device == "cpu" and not kernels.library():
         log.warning(
             "the C kernels are not built: encoding takes up to twice the time. "
             "Install heedful again, with a C compiler and without HEEDFUL_KERNELS=0"
@@ -81,7 +82,14 @@ def _serve(settings: Settings, listener: socket.socket) -> None:
     table = ProcessTable(size, settings.hang_timeout)
     with listening.for_processes(listener, settings.host, size) as (listeners, open_listener):
         serve_child = partial(serve_in_child, settings, open_listener)
-        Parent(table, settings, serve_child, listeners, load_for_all(settings)).run()
+        Parent(
+            table,
+            settings,
+            serve_child,
+            listeners,
+            # Processes share the models, which no variable here may keep. With CUDA each loads them after the fork.
+            load_before_fork(settings.models, settings.parser) if device == "cpu" else None,
+        ).run()
 
 
 def run(server: Server) -> None:
@@ -92,13 +100,6 @@ def run(server: Server) -> None:
     server.run()
     if failure := server.failure():
         raise failure
-
-
-def load_for_all(settings: Settings) -> Loaded | None:
-    """The models that the serving processes share; None with CUDA: each opens its sessions after the fork."""
-    if resolve(settings.device) == "cuda":
-        return None
-    return load_before_fork(settings.models, settings.parser)
 
 
 def serve_in_child(

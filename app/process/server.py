@@ -63,11 +63,12 @@ class Server(uvicorn.Server):
         listener, loop = self._listen(), asyncio.get_running_loop()
         is_file = listener.family == socket.AF_UNIX
         # uvicorn would give a TLS handshake a minute.
+        handshake_timeout = state_of(self.app).settings.head_timeout if self.config.ssl else None
         server = await (loop.create_unix_server if is_file else loop.create_server)(
             self.protocol,
             sock=listener,
             ssl=self.config.ssl,
-            ssl_handshake_timeout=self.handshake_timeout(),
+            ssl_handshake_timeout=handshake_timeout,
             backlog=self.config.backlog,
         )
         self.servers.append(server)
@@ -111,10 +112,6 @@ class Server(uvicorn.Server):
     def protocol(self) -> Protocol:
         """The protocol of a new connection."""
         return Protocol(self.config, self.server_state, self.lifespan.state)
-
-    def handshake_timeout(self) -> float | None:
-        """Seconds from a connection to the end of its TLS handshake; None without TLS."""
-        return state_of(self.app).settings.head_timeout if self.config.ssl else None
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run the coroutine as a task. The event loop holds only weak references to tasks."""

@@ -74,9 +74,7 @@ async def ready(
     ] = False,
 ) -> Response:
     """Whether every model is loaded and warm and every worker is alive."""
-    service = ready_service(request)
-    if reason := state_of(request.app).slot.table.status():
-        raise Unavailable(reason, code="not_ready")
+    service = ready_processes(request)
     fields: dict[str, Any] = {"status": "ready", "refused": service.refused}
     if not deep:
         return responses.json(fields)
@@ -122,6 +120,14 @@ async def reload(request: Request) -> Response:
     return responses.json(
         {name: names for name, names in asdict(result).items() if name != "refused"}
     )
+
+
+def ready_processes(request: Request) -> Service:
+    """The service of this process. Raises Unavailable with the reason when a serving process is not ready."""
+    service = ready_service(request)
+    if reason := state_of(request.app).slot.table.status():
+        raise Unavailable(reason, code="not_ready")
+    return service
 
 
 def ready_service(request: Request) -> Service:

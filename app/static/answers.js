@@ -10,10 +10,10 @@ const SURE = { pair: 0.6, label: 0.5 }; // probability below which an answer is 
 
 // The heading of an answer of this probability, of several labels.
 export function heading(label, share, labels) {
-  const said = ofPairs(labels) ? VERDICTS[label] : label;
-  if (share >= (ofPairs(labels) ? SURE.pair : SURE.label)) return said;
-  if (!ofPairs(labels)) return `Not sure: perhaps ${said}`;
-  return `Not sure: perhaps ${label === "neutral" ? "the second is true, perhaps false" : `${said[0].toLowerCase()}${said.slice(1)}`}`;
+  const text = ofPairs(labels) ? VERDICTS[label] : label;
+  if (share >= (ofPairs(labels) ? SURE.pair : SURE.label)) return text;
+  if (!ofPairs(labels)) return `Not sure: perhaps ${text}`;
+  return `Not sure: perhaps ${label === "neutral" ? "the second is true, perhaps false" : `${text[0].toLowerCase()}${text.slice(1)}`}`;
 }
 
 const ofPairs = (labels) => labels.includes("entailment"); // "neutral" is a sentiment too
@@ -37,19 +37,19 @@ export function bars(pairs, least) {
 
 export const scaled = (relatedness) => `${relatedness.toFixed(2)} on a scale of 1 to 5`;
 
-// What the model answers, if it answers anything. `several`: a text may have several labels, or none, and each label has its
+// What the model answers, if it answers anything. `multiLabel`: a text may have several labels, or none, and each label has its
 // probability; they are those of 0.5 and more, as in the library.
-export function judgement({ prediction, relatedness }, several = false) {
+export function judgement({ prediction, relatedness }, multiLabel = false) {
   if (prediction) {
     const ranked = Object.entries(prediction.scores).sort(([, a], [, b]) => b - a);
-    const least = several ? 0.5 : ranked[0][1];
+    const least = multiLabel ? 0.5 : ranked[0][1];
     const likely = ranked.filter(([, share]) => share >= least).map(([label]) => label);
-    const said = several ? likely.join(", ") : prediction.label && heading(prediction.label, ranked[0][1], Object.keys(prediction.scores)); // null: the model abstains
-    return [element("h2", { textContent: said || "No label is probable enough" }), bars(ranked, least)];
+    const title = multiLabel ? likely.join(", ") : prediction.label && heading(prediction.label, ranked[0][1], Object.keys(prediction.scores)); // null: the model abstains
+    return [element("h2", { textContent: title || "No label is probable enough" }), bars(ranked, least)];
   }
   if (relatedness == null) return [];
-  const said = scaled(relatedness);
+  const score = scaled(relatedness);
   const meter = element("meter", { min: 1, max: 5, value: relatedness });
-  meter.setAttribute("aria-label", `Relatedness: ${said}`);
-  return [element("h2", { textContent: `Relatedness: ${said}` }), meter];
+  meter.setAttribute("aria-label", `Relatedness: ${score}`);
+  return [element("h2", { textContent: `Relatedness: ${score}` }), meter];
 }

@@ -1,20 +1,20 @@
-// What the page does to ask: the newest question wins, and what went wrong is said next to its form.
+// Requests of the page: the newest question replaces the others, and a failure is shown next to its form.
 
 import { byId, element } from "./dom.js";
-import { said } from "./requests.js";
+import { messageOf } from "./requests.js";
 
 const status = byId("status");
 const error = byId("error");
 const answered = byId("answered");
 let running = new AbortController();
 
-// The signal of what was attempted last.
+// The signal of the last attempt.
 export const newest = () => running.signal;
 
 // Returns the failure, or null. Then `failed` removes what does not answer this question; null: the tab's whole answer.
 export async function attempt(work, tab = null, failed = null) {
   const place = tab && byId(`answer-${tab}`);
-  beside(tab);
+  placeStatus(tab);
   for (const stopped of document.querySelectorAll("[aria-busy]")) {
     stopped.removeAttribute("aria-busy");
     if (stopped !== place) stopped.replaceChildren(); // its tab asks again when it is chosen
@@ -44,21 +44,21 @@ export async function attempt(work, tab = null, failed = null) {
   return null;
 }
 
-// Says what went wrong in a tab outside of an attempt; null: nothing.
+// Shows a failure of a tab outside of an attempt, or none if it is null.
 export function report(tab, failure) {
   if (failure?.name === "AbortError") return;
   error.textContent = "";
   if (!failure) return;
-  beside(tab);
+  placeStatus(tab);
   tell(failure);
 }
 
-// Messages stand next to what they are about: a tab's form, or that of the tab which is shown.
-const beside = (tab) => document.querySelector(tab ? `form[data-tab=${tab}]` : "[role=tabpanel]:not([hidden]) form").append(status, error);
+// Places the messages next to the tab's form, by default to that of the tab that is shown.
+const placeStatus = (tab) => document.querySelector(tab ? `form[data-tab=${tab}]` : "[role=tabpanel]:not([hidden]) form").append(status, error);
 
 // A failure may have a `remedy`: {label, work} of a button.
 function tell(failure) {
-  error.textContent = said(failure);
+  error.textContent = messageOf(failure);
   if (failure.remedy) {
     const button = element("button", { type: "button", textContent: failure.remedy.label });
     button.addEventListener("click", failure.remedy.work);

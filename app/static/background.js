@@ -1,8 +1,8 @@
-// What the page gives its worker to do: `background("ask", {..})` is a promise of the answer.
+// Work in the page's worker: `background("ask", {..})` is a promise of the answer.
 
 const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
 const waiting = new Map();
-let asked = 0;
+let lastId = 0;
 
 worker.addEventListener("message", ({ data: { id, answer, error } }) => {
   const { done, fail } = waiting.get(id);
@@ -12,7 +12,7 @@ worker.addEventListener("message", ({ data: { id, answer, error } }) => {
 });
 
 export function background(kind, input = null) {
-  asked += 1;
-  worker.postMessage({ id: asked, kind, input });
-  return new Promise((done, fail) => waiting.set(asked, { done, fail }));
+  lastId += 1;
+  worker.postMessage({ id: lastId, kind, input });
+  return new Promise((done, fail) => waiting.set(lastId, { done, fail }));
 }

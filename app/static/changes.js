@@ -25,8 +25,8 @@ export function renumbered(text) {
   if (/\d/.test(text)) return text.replace(/\d+/, (digits) => String(Number(digits) < 100 ? Number(digits) + 1 : 2 * Number(digits)));
   const word = new RegExp(`\\b(${NUMBERS.join("|")})\\b`, "i");
   if (!word.test(text)) return null;
-  return text.replace(word, (said) => {
-    const next = NUMBERS[(NUMBERS.indexOf(said.toLowerCase()) + 1) % NUMBERS.length];
-    return said[0] === said[0].toUpperCase() ? next[0].toUpperCase() + next.slice(1) : next;
+  return text.replace(word, (match) => {
+    const next = NUMBERS[(NUMBERS.indexOf(match.toLowerCase()) + 1) % NUMBERS.length];
+    return match[0] === match[0].toUpperCase() ? next[0].toUpperCase() + next.slice(1) : next;
   });
 }

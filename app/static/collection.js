@@ -1,4 +1,4 @@
-// Texts of the user's: pasted, or in a file that is chosen or dropped.
+// The user's texts: pasted, or in a file that is chosen or dropped.
 
 import { background } from "./background.js";
 import { counted, element } from "./dom.js";
@@ -22,7 +22,7 @@ export function collection(place, id, use, say) {
   paste.setAttribute("aria-expanded", "false");
   let table = null;
 
-  const hand = () => {
+  const useColumn = () => {
     const { name, rows, total } = table;
     const filled = rows.filter((row) => row[column.value]);
     const cut = total > rows.length ? `: the first ${rows.length.toLocaleString("en")} of ${total.toLocaleString("en")}` : "";
@@ -40,18 +40,18 @@ export function collection(place, id, use, say) {
     column.replaceChildren(...table.columns.map((text, i) => element("option", { value: i, textContent: text, selected: i === table.column })));
     if (editor.contains(document.activeElement)) paste.focus();
     toggle(false);
-    return hand();
+    return useColumn();
   };
-  const readFile = async (given) => {
-    if (given.size > MOST_BYTES) return say(new Error(`${given.name} has ${(given.size / 2 ** 20).toFixed(0)} MB: the page reads up to 20. heedful embed reads files of any size.`));
-    return read(given.name, decoded(await given.arrayBuffer()));
+  const readFile = async (chosen) => {
+    if (chosen.size > MOST_BYTES) return say(new Error(`${chosen.name} has ${(chosen.size / 2 ** 20).toFixed(0)} MB: the page reads up to 20. heedful embed reads files of any size.`));
+    return read(chosen.name, decoded(await chosen.arrayBuffer()));
   };
   const toggle = (shows) => {
     editor.hidden = !shows;
     paste.setAttribute("aria-expanded", shows);
     if (shows) field.focus();
   };
-  // No texts of the user's are used.
+  // Shows `text` in place of the user's texts.
   const describe = (text) => {
     shown.textContent = text;
     columns.hidden = true;
@@ -59,7 +59,7 @@ export function collection(place, id, use, say) {
 
   paste.addEventListener("click", () => toggle(editor.hidden));
   take.addEventListener("click", () => read("your lines", field.value));
-  column.addEventListener("change", hand);
+  column.addEventListener("change", useColumn);
   file.addEventListener("change", () => file.files.length && readFile(file.files[0]).finally(() => { file.value = ""; }));
   const panel = place.closest("[role=tabpanel]");
   panel.addEventListener("dragover", (event) => {

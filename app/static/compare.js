@@ -8,7 +8,7 @@ import { took, warned } from "./explanation.js";
 import { across, hover } from "./hover.js";
 import { address, remember } from "./link.js";
 import { evidenceKey } from "./pictures.js";
-import { ask, embed, said } from "./requests.js";
+import { ask, embed, messageOf } from "./requests.js";
 import { actions, button, requests } from "./results.js";
 import { term } from "./terms.js";
 import { evidenceTokens } from "./tokens.js";
@@ -76,7 +76,7 @@ function changer(a, b, before, model, signal) {
       body.append(row(name, x, y, now));
       remark.textContent = remarkOn(name, before, now);
     } catch (failure) {
-      if (failure.name !== "AbortError") remark.textContent = said(failure);
+      if (failure.name !== "AbortError") remark.textContent = messageOf(failure);
     }
   };
   const number = renumbered(b);
@@ -119,8 +119,8 @@ export const compare = {
     const link = address(question, null);
     remember("compare", link);
     const place = byId("answer-compare");
-    const asked = { inputs: { premise: a, hypothesis: b }, model, evidence: true, truncate };
-    const explained = model ? ask("explain", asked, signal).catch((failure) => {
+    const request = { inputs: { premise: a, hypothesis: b }, model, evidence: true, truncate };
+    const explained = model ? ask("explain", request, signal).catch((failure) => {
       if (failure.code !== "input_too_long" && failure.code !== "no_explanation") throw failure;
       return null; // compared without pictures
     }) : null;

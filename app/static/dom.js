@@ -3,9 +3,9 @@
 export const byId = (id) => document.getElementById(id);
 
 export function element(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
 }
 
 // "1 text", "2,000 texts".

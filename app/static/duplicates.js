@@ -44,8 +44,8 @@ export function duplicates() {
     list.replaceChildren(...first.map(([i, j, cosine]) => element("li", {}, compared(texts[i], texts[j]), compared(texts[j], texts[i]), element("p", { className: "meta", textContent: `${cosine.toFixed(2)} alike` }))));
     if (!box.open) return;
     try {
-      const said = await judgePairs(first.map(([i, j]) => [texts[i], texts[j]]), running.signal);
-      said.forEach((one, k) => one && list.children[k].lastChild.append(" · ", one));
+      const judgements = await judgePairs(first.map(([i, j]) => [texts[i], texts[j]]), running.signal);
+      judgements.forEach((judgement, k) => judgement && list.children[k].lastChild.append(" · ", judgement));
     } catch (failure) {
       if (failure.name !== "AbortError") throw failure;
     }
@@ -55,8 +55,8 @@ export function duplicates() {
   return {
     box,
     // `closest` null: they are not known yet.
-    show(given, closest) {
-      [texts, pairs] = [given, closest];
+    show(newTexts, closest) {
+      [texts, pairs] = [newTexts, closest];
       draw();
     },
   };

@@ -20,10 +20,10 @@ export function explanation({ tab, place, question, body, models, priors, judge 
   const other = whatIf(body, models, judge, () => shown);
   const [drawn, done, below] = [0, 1, 2].map(() => element("div"));
   const redraw = async (signal) => {
-    const asked = { ...body, evidence: true, trust: true, ...(priors && { priors }) };
+    const request = { ...body, evidence: true, trust: true, ...(priors && { priors }) };
     const link = address(question, priors);
     remember(tab, link);
-    const { answer, timing, notes } = await ask("explain", asked, signal);
+    const { answer, timing, notes } = await ask("explain", request, signal);
     if (!shown) {
       let timer;
       const changed = (settings) => {
@@ -41,36 +41,36 @@ export function explanation({ tab, place, question, body, models, priors, judge 
       };
       place.replaceChildren(drawn, controls(answer.priors, changed), done, other.box, below);
     }
-    const open = [...drawn.querySelectorAll("details")].map((one) => one.open);
+    const open = [...drawn.querySelectorAll("details")].map((part) => part.open);
     const shadings = [...drawn.querySelectorAll(".picture select")].map((select) => select.selectedOptions[0].text);
     const again = Boolean(shown);
-    shown = { asked, answer };
+    shown = { request, answer };
     other.clear();
     drawn.replaceChildren(...judge(answer), trusted(answer, notes), ...pictures(answer, shadings));
-    if (again) for (const [i, one] of drawn.querySelectorAll("details").entries()) one.open = open[i];
+    if (again) for (const [i, part] of drawn.querySelectorAll("details").entries()) part.open = open[i];
     done.replaceChildren(actions(link, answer, [...drawn.querySelectorAll(".tree svg")]));
-    below.replaceChildren(took(timing), requests("explain", asked));
+    below.replaceChildren(took(timing), requests("explain", request));
   };
   return redraw;
 }
 
-// What is to be known of the texts, if anything is.
+// The warning of the service's notes, if there are any.
 export function warned(notes) {
   return notes ? [element("p", { className: "refused", textContent: noted(notes) })] : [];
 }
 
 // How far the answer can be trusted, in a sentence.
 export function trusted({ trust, sentences }, notes) {
-  if (notes) return warned(notes)[0]; // beside it, the distance would reassure
-  const said = [];
-  const words = d3.sum(sentences, (one) => one.tokens.length);
+  if (notes) return warned(notes)[0]; // with a warning, the distance would reassure
+  const remarks = [];
+  const words = d3.sum(sentences, (sentence) => sentence.tokens.length);
   const unlisted = Math.round(trust.composed_words * words);
-  if (trust.typical !== null) said.push(`${usual(trust.typical)}: ${(100 * trust.typical).toFixed(0)} % of the texts that it learned from are as unusual, or more.`);
-  if (unlisted) said.push(`${unlisted} of ${words} words ${unlisted === 1 ? "is" : "are"} new to it.`);
-  return element("p", { className: "trust" }, `${said.join(" ")} `, said.length ? term("trust") : "");
+  if (trust.typical !== null) remarks.push(`${usual(trust.typical)}: ${(100 * trust.typical).toFixed(0)} % of the texts that it learned from are as unusual, or more.`);
+  if (unlisted) remarks.push(`${unlisted} of ${words} words ${unlisted === 1 ? "is" : "are"} new to it.`);
+  return element("p", { className: "trust" }, `${remarks.join(" ")} `, remarks.length ? term("trust") : "");
 }
 
-// What the share of texts says that are as unusual as this one or more.
+// The share of texts that are as unusual or more, in words.
 function usual(share) {
   if (share >= ORDINARY) return "An ordinary text for this model";
   return share >= 0.001 ? "An unusual text for this model, so its answer is less sure" : "Unlike the texts of this model, so its answer is a guess";
@@ -99,7 +99,7 @@ function controls(priors, changed) {
 
 const STAGES = { parse: "reading the text", queue: "waiting", inference: "the model" };
 
-// How long the service took for it, from its Server-Timing header.
+// The time of the answer, from the Server-Timing header.
 export function took(timing) {
   const total = timing.find(([stage]) => stage === "total")?.[1] ?? 0;
   const stages = timing.filter(([stage]) => Object.hasOwn(STAGES, stage)).map(([stage, time]) => `${STAGES[stage]} ${time.toFixed(1)}`);

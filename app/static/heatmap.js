@@ -41,7 +41,7 @@ export function heatMap({ rows, columns, weights, name, domain = [0, 1], compare
   return figure;
 }
 
-// The map's numbers for the keyboard, for screen readers and to be copied. The table is made when it is opened: it may have thousands of cells.
+// The map's numbers for the keyboard, for screen readers and to be copied. The table is created when it is opened: it may have thousands of cells.
 function table(rows, columns, weights, name, format) {
   const box = element("details", {}, element("summary", { textContent: "Table" }));
   box.addEventListener("toggle", () => {
@@ -50,9 +50,9 @@ function table(rows, columns, weights, name, format) {
     const lines = weights.map((line, i) => element(
       "tr", {}, element("th", { scope: "row", textContent: rows[i] }), ...line.map((value) => element("td", { textContent: format(value) })),
     ));
-    const made = element("table", {}, element("thead", {}, head), element("tbody", {}, ...lines));
-    made.setAttribute("aria-label", label);
-    const scroll = element("div", { className: "scroll", tabIndex: 0 }, made);
+    const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...lines));
+    table.setAttribute("aria-label", label);
+    const scroll = element("div", { className: "scroll", tabIndex: 0 }, table);
     scroll.setAttribute("role", "group");
     scroll.setAttribute("aria-label", label);
     box.append(scroll);

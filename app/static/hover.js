@@ -46,7 +46,7 @@ export function across(pictures, map, cosines) {
   }
   const point = (cell) => {
     for (const [side, picture] of pictures.entries()) mark(picture, (i) => cell !== null && place(cell)[side] === i);
-    for (const one of cells) one.classList.toggle("lit", one === cell);
+    for (const other of cells) other.classList.toggle("lit", other === cell);
   };
   map?.addEventListener("pointerover", (event) => point(event.target.closest(".cell")));
   map?.addEventListener("pointerleave", () => point(null));

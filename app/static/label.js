@@ -19,16 +19,16 @@ const SHOWN = 200; // rows of a file that are listed
 
 const text = byId("text");
 const form = document.querySelector("form[data-tab=label]");
-const own = tags(byId("tags"), byId("labels"), () => text.value.trim() && form.requestSubmit());
-own.draw();
+const ownLabels = tags(byId("tags"), byId("labels"), () => text.value.trim() && form.requestSubmit());
+ownLabels.draw();
 let cards = [];
 let rows = null; // texts of a file, which are labelled in place of the one text
 
 const chosen = () => byId("model-label").value;
 const card = () => cards.find(({ name }) => name === chosen());
 
-const use = collection(byId("label-collection"), "label", (given) => {
-  rows = given;
+const use = collection(byId("label-collection"), "label", (table) => {
+  rows = table;
   attempt(labelRows, "label");
 }, (failure) => report("label", failure));
 single();
@@ -51,7 +51,7 @@ function offer() {
   byId("label-tries").replaceChildren("Try: ", ...examples.map((example) => button(example.name, () => {
     single();
     text.value = example.text;
-    if (example.labels) own.set(example.labels); // which asks
+    if (example.labels) ownLabels.set(example.labels); // which asks
     else form.requestSubmit();
   })));
 }
@@ -59,7 +59,7 @@ function offer() {
 // The request for these texts, one or a list.
 function request(inputs, truncate) {
   const cut = truncate ? { truncate } : {};
-  return chosen() === OWN ? { inputs, labels: own.read(), ...cut } : { inputs, model: chosen(), ...cut };
+  return chosen() === OWN ? { inputs, labels: ownLabels.read(), ...cut } : { inputs, model: chosen(), ...cut };
 }
 
 // What is said of one text, with labels of the user's or of a classifier: {prediction}, as of /explain, and `none`.
@@ -93,10 +93,10 @@ async function far(signal) {
 }
 
 async function labelText(signal, question, truncate) {
-  const asked = request(text.value, truncate);
+  const body = request(text.value, truncate);
   const link = address(question, null);
   remember("label", link);
-  const [{ answer, timing, notes }, unusual] = await Promise.all([ask("classify", asked, signal), far(signal)]);
+  const [{ answer, timing, notes }, unusual] = await Promise.all([ask("classify", body, signal), far(signal)]);
   const { prediction, none } = read(answer);
   const place = byId("answer-label");
   const drawn = none === undefined
@@ -108,7 +108,7 @@ async function labelText(signal, question, truncate) {
       location.hash = new URLSearchParams({ tab: "why", model: chosen(), "why-text": text.value });
     }));
   }
-  place.replaceChildren(...drawn, ...warned(notes), ...(unusual && !notes ? [trusted(unusual)] : []), done, took(timing), requests("classify", asked));
+  place.replaceChildren(...drawn, ...warned(notes), ...(unusual && !notes ? [trusted(unusual)] : []), done, took(timing), requests("classify", body));
 }
 
 async function labelRows(signal) {
@@ -126,14 +126,14 @@ async function labelRows(signal) {
     progress.value = results.length;
   }
   const best = ({ prediction: { label, scores }, none }) => [label ?? "no label", label === "None of these" ? none : (scores[label] ?? d3.max(Object.values(scores)))];
-  const counts = d3.rollups(results, (all) => all.length / results.length, (one) => best(one)[0]).sort(([, a], [, b]) => b - a);
-  const labels = chosen() === OWN ? own.read() : card().labels;
+  const counts = d3.rollups(results, (all) => all.length / results.length, (result) => best(result)[0]).sort(([, a], [, b]) => b - a);
+  const labels = chosen() === OWN ? ownLabels.read() : card().labels;
   const download = button("Save CSV", () => save(csv([
     [...rows.columns, "label", ...labels.map((label) => `score ${label}`), ...(chosen() === OWN ? ["none of these"] : [])],
-    ...results.map((one, i) => [...rows.rows[i], best(one)[0], ...labels.map((label) => one.prediction.scores[label]?.toFixed(4)), ...(chosen() === OWN ? [one.none.toFixed(4)] : [])]),
+    ...results.map((result, i) => [...rows.rows[i], best(result)[0], ...labels.map((label) => result.prediction.scores[label]?.toFixed(4)), ...(chosen() === OWN ? [result.none.toFixed(4)] : [])]),
   ]), "labelled.csv"));
-  const line = (one, i) => {
-    const [label, score] = best(one);
+  const line = (result, i) => {
+    const [label, score] = best(result);
     return element("tr", {}, element("td", { textContent: texts[i], dir: "auto" }), element("td", { textContent: label }), element("td", { textContent: percent(score) }));
   };
   const head = element("tr", {}, ...["Text", "Label", "How sure"].map((textContent) => element("th", { scope: "col", textContent })));
@@ -149,7 +149,7 @@ text.addEventListener("input", single);
 
 export const label = {
   task: "zero-shot",
-  fits: (one) => one.kind === "classification",
+  fits: (card) => card.kind === "classification",
   // The choices: the user's labels, if a loaded model can, and each classifier.
   options(known, defaults) {
     cards = known;
@@ -157,16 +157,16 @@ export const label = {
     if (!("zero-shot" in defaults) && trained.length && text.value === LABELLED[0].text) text.value = ofClassifier(known.find(label.fits))[0];
     return ["zero-shot" in defaults ? [{ value: OWN, text: "Labels of your own" }] : [], trained].flat();
   },
-  about: (one) => useOf(one)?.about ?? "",
+  about: (card) => useOf(card)?.about ?? "",
   chosen: offer,
   // A link was followed.
   drawn() {
     single();
-    own.draw();
+    ownLabels.draw();
   },
   async ask({ signal, question, truncate }) {
-    own.take();
-    if (chosen() === OWN && !own.read().length) throw new Error("Add a label or two first.");
+    ownLabels.take();
+    if (chosen() === OWN && !ownLabels.read().length) throw new Error("Add a label or two first.");
     if (rows) return labelRows(signal);
     return labelText(signal, question, truncate);
   },

@@ -2,11 +2,11 @@
 
 const PRIOR = "prior."; // begins the name of each prior, as in prior.alpha=4
 
-const asked = {}; // the address of each tab's last question
+const links = {}; // the address of each tab's last question
 
 const fields = (tab) => [...document.querySelectorAll(`form[data-tab=${tab}] [data-field]`)];
 
-// What the form of a tab asks now.
+// The question in the form of a tab.
 export function typed(tab) {
   const question = new URLSearchParams({ tab, model: document.getElementById(`model-${tab}`).value });
   for (const field of fields(tab)) {
@@ -24,12 +24,12 @@ export function address(question, priors) {
 
 // Puts the address of the tab's question into the address bar.
 export function remember(tab, link) {
-  asked[tab] = link;
+  links[tab] = link;
   history.replaceState(null, "", link);
 }
 
 export function recall(tab) {
-  if (asked[tab]) history.replaceState(null, "", asked[tab]);
+  if (links[tab]) history.replaceState(null, "", links[tab]);
 }
 
 // Fills the form that the address names: {tab, question, priors, missing}, or null. `missing` is a model that is not loaded.
@@ -37,7 +37,7 @@ export function readLink(tabs) {
   const query = new URLSearchParams(location.hash.slice(1));
   const tab = query.get("tab");
   if (!Object.hasOwn(tabs, tab)) return null;
-  delete asked[tab];
+  delete links[tab];
   for (const field of fields(tab)) field.value = query.get(field.id) ?? field.value;
   const select = document.getElementById(`model-${tab}`);
   const model = query.get("model") ?? select.value;

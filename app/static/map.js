@@ -76,12 +76,12 @@ export function pointMap(choose) {
       context.stroke();
     }
   };
-  let asked = false;
+  let scheduled = false;
   const later = () => {
-    if (asked) return;
-    asked = true;
+    if (scheduled) return;
+    scheduled = true;
     requestAnimationFrame(() => {
-      asked = false;
+      scheduled = false;
       paint();
     });
   };

@@ -44,12 +44,12 @@ export function judgeBy(model) {
 // A remark for each pair, or null; two texts that are equal need no model.
 export async function judgePairs(pairs, signal) {
   const equal = ([a, b]) => a.trim() === b.trim();
-  const asked = pairs.filter((pair) => !equal(pair));
-  const both = asked.flatMap(([a, b]) => [{ premise: a, hypothesis: b }, { premise: b, hypothesis: a }]);
+  const different = pairs.filter((pair) => !equal(pair));
+  const both = different.flatMap(([a, b]) => [{ premise: a, hypothesis: b }, { premise: b, hypothesis: a }]);
   const { answer: { results } } = both.length && judge ? await ask("nli", { pairs: both, model: judge, truncate: true }, signal) : { answer: { results: [] } };
   return pairs.map((pair) => {
     if (equal(pair)) return element("span", { className: "same", textContent: "the same text" });
-    const sides = results.slice(2 * asked.indexOf(pair)).slice(0, 2);
+    const sides = results.slice(2 * different.indexOf(pair)).slice(0, 2);
     const sure = (label) => sides.length && Math.min(...sides.map(({ scores }) => scores[label])) >= SURE;
     if (sure("entailment")) return element("span", { className: "same" }, "seems to say the same ", term("same"));
     return sure("contradiction") ? element("span", { className: "opposite" }, "seems to say the opposite ", term("same")) : null;

@@ -1,8 +1,8 @@
-// What the service's headers say about the texts, in the page's words.
+// The service's headers about the texts, in the page's words.
 
 const FOREIGN = /^(\d+) of (\d+) inputs .*: (\S+) was trained on English/;
 
-// {texts, foreign, model, cut}: how many texts do not look like English, to which model, and how many were cut; null: nothing is said.
+// {texts, foreign, model, cut}: how many texts do not look like English, to which model, and how many were cut; null: no remarks.
 export function notesOf({ headers }) {
   const [, foreign = 0, texts = 0, model = ""] = headers.get("X-Warning")?.match(FOREIGN) ?? [];
   const cut = Number(headers.get("X-Truncated"));
@@ -17,8 +17,8 @@ export function joined(before, now, count) {
 }
 
 export function noted({ foreign, texts, model, cut }) {
-  const said = [];
-  if (foreign) said.push(texts === 1 ? `This does not look like English, the only language that ${model} reads: do not rely on the answer.` : `${foreign} of ${texts.toLocaleString("en")} texts ${foreign === 1 ? "does" : "do"} not look like English, the only language that ${model} reads: do not rely on what is said of ${foreign === 1 ? "it" : "them"}.`);
-  if (cut) said.push(cut === 1 ? "1 text is longer than the model reads: only its beginning was read." : `${cut} texts are longer than the model reads: only their beginnings were read.`);
-  return said.join(" ");
+  const remarks = [];
+  if (foreign) remarks.push(texts === 1 ? `This does not look like English, the only language that ${model} reads: do not rely on the answer.` : `${foreign} of ${texts.toLocaleString("en")} texts ${foreign === 1 ? "does" : "do"} not look like English, the only language that ${model} reads: do not rely on what is remarks of ${foreign === 1 ? "it" : "them"}.`);
+  if (cut) remarks.push(cut === 1 ? "1 text is longer than the model reads: only its beginning was read." : `${cut} texts are longer than the model reads: only their beginnings were read.`);
+  return remarks.join(" ");
 }

@@ -50,7 +50,7 @@ async function start(signal) {
   cards = answer.models;
   for (const name of Object.keys(TABS)) picker(name, answer.defaults);
   if (!follow()) {
-    const tab = [shown(), ...tabs].find((one) => able(nameOf(one)));
+    const tab = [shown(), ...tabs].find((other) => able(nameOf(other)));
     if (tab) {
       show(tab);
       put(nameOf(tab));
@@ -58,7 +58,7 @@ async function start(signal) {
   }
 }
 
-// Shows what the address asks; false if it asks nothing.
+// Shows the question of the address; false if it has none.
 function follow() {
   const link = readLink(TABS);
   if (!link) return false;
@@ -73,10 +73,10 @@ addEventListener("hashchange", () => {
   if (cards.length) follow();
 });
 
-// Asks what the form of the tab holds; first for the models, if they did not come.
-function put(tab, asked = {}) {
+// Sends the question in the tab's form; first loads the models, if they are missing.
+function put(tab, request = {}) {
   if (!cards.length) return begin();
-  const { question = typed(tab), priors = null, missing = null, truncate = false } = asked;
+  const { question = typed(tab), priors = null, missing = null, truncate = false } = request;
   return attempt(async (signal) => {
     if (!able(tab)) throw new Refused(404, { message: "No loaded model does what the link asks." });
     if (missing !== null) throw new Refused(404, { message: `The link names the model ${missing}, which is not loaded: choose another.` });
@@ -93,9 +93,9 @@ function picker(tab, defaults) {
   const form = document.querySelector(`form[data-tab=${tab}]`);
   const select = element("select", { id: `model-${tab}` });
   const offered = options(cards, defaults);
-  for (const [label, group] of d3.group(offered, (one) => one.group)) {
-    const made = group.map(({ value, text }) => element("option", { value, textContent: text, selected: value === defaults[task] }));
-    select.append(...(label ? [element("optgroup", { label }, ...made)] : made));
+  for (const [label, group] of d3.group(offered, (option) => option.group)) {
+    const items = group.map(({ value, text }) => element("option", { value, textContent: text, selected: value === defaults[task] }));
+    select.append(...(label ? [element("optgroup", { label }, ...items)] : items));
   }
   const about = element("p", { className: "about" });
   const described = element("details", {}, element("summary", { textContent: "Model card" }), element("div"));
@@ -130,8 +130,8 @@ const MEASURES = {
 };
 
 function measured({ kind }, { dataset, split, metric, value }) {
-  const said = MEASURES[metric]?.(value, kind) ?? `${metric} ${value.toFixed(2)}`;
-  return `${said} (${dataset.toUpperCase()}, ${split})`;
+  const score = MEASURES[metric]?.(value, kind) ?? `${metric} ${value.toFixed(2)}`;
+  return `${score} (${dataset.toUpperCase()}, ${split})`;
 }
 
 // How good the model was where that was measured, and what it reads.

@@ -14,30 +14,30 @@ const FOLDED = 30; // tokens of a sentence whose tree is folded: it is far wider
 export function pictures(answer, shadings = []) {
   const evidence = answer.evidence?.sentences ?? [];
   const names = answer.sentences.length === 2 ? ["First sentence", "Second sentence"] : ["Its words"];
-  const drawn = answer.sentences.map((one, i) => sentence(names[i], one, evidence[i], answer.evidence?.of, shadings[i]));
-  for (const one of drawn) hover(one);
+  const drawn = answer.sentences.map((explained, i) => sentence(names[i], explained, evidence[i], answer.evidence?.of, shadings[i]));
+  for (const picture of drawn) hover(picture);
   if (!answer.similarity) return drawn;
   const map = between(answer);
   across(drawn, map, answer.similarity);
   return [...drawn, map];
 }
 
-function sentence(name, one, evidence, of, shading) {
-  const words = one.tokens.map((token) => token.text);
+function sentence(name, explained, evidence, of, shading) {
+  const words = explained.tokens.map((token) => token.text);
   const title = element("h2", { textContent: name });
   const picture = element("section", { className: "picture" });
   const shaded = element("div");
-  const attention = [...one.pooling, ...(one.gate ?? [])].map(({ name: kind, weights }) => ({
-    name: kind, draw: () => [tokens(one, weights, kind), element("p", { className: "key" }, `The stronger its colour, the larger its weight in ${kind}. `, term(kind))],
+  const attention = [...explained.pooling, ...(explained.gate ?? [])].map(({ name: kind, weights }) => ({
+    name: kind, draw: () => [tokens(explained, weights, kind), element("p", { className: "key" }, `The stronger its colour, the larger its weight in ${kind}. `, term(kind))],
   }));
   const signedShadings = [];
   if (evidence?.gradients) {
     const { gradients } = evidence;
-    signedShadings.push({ name: "integrated gradients", draw: () => [evidenceTokens(one, { weights: gradients.weights }, of), gradientsKey(of, gradients)] });
+    signedShadings.push({ name: "integrated gradients", draw: () => [evidenceTokens(explained, { weights: gradients.weights }, of), gradientsKey(of, gradients)] });
   }
-  if (evidence) signedShadings.push({ name: "evidence", draw: () => [evidenceTokens(one, evidence, of), evidenceKey(of, evidence, one)] });
+  if (evidence) signedShadings.push({ name: "evidence", draw: () => [evidenceTokens(explained, evidence, of), evidenceKey(of, evidence, explained)] });
   const shadings = [...signedShadings, ...attention];
-  const tree = element("div", { className: "scroll tree", tabIndex: 0 }, arcs(one.tree.displacy));
+  const tree = element("div", { className: "scroll tree", tabIndex: 0 }, arcs(explained.tree.displacy));
   tree.setAttribute("role", "group");
   tree.setAttribute("aria-label", "Dependency tree");
   const shade = (i) => {
@@ -53,16 +53,16 @@ function sentence(name, one, evidence, of, shading) {
     heading.append(element("label", { className: "prior" }, "Shaded by ", select));
   }
   if (shadings.length) shade(first);
-  const labels = [...new Set(one.tree.displacy.arcs.map(({ label }) => label))];
+  const labels = [...new Set(explained.tree.displacy.arcs.map(({ label }) => label))];
   const grammar = element("details", { className: "grammar", open: words.length <= FOLDED }, element("summary", { textContent: "Grammar: which word belongs to which" }), tree, meanings(labels));
   const alone = of && !evidence ? [element("p", { className: "key", textContent: "There is no evidence for a single word: without it there is no text." })] : [];
   picture.append(heading, shaded, ...alone, ...(labels.length ? [grammar] : []));
-  const maps = one.maps.map(({ name: head, weights }) =>
+  const maps = explained.maps.map(({ name: head, weights }) =>
     heatMap({ rows: weights.length === words.length ? words : weights.map(() => "sentence"), columns: words, weights, name: head }));
   if (maps.length) {
     const grid = element("div", { className: maps.length === 6 ? "maps six" : "maps" }, ...maps);
-    const said = evidence ? rankings(evidence) : [];
-    picture.append(element("details", { className: "why" }, element("summary", { textContent: "Attention: where each head looks" }), element("p", { className: "key" }, "A row is a word, its colours where it looks. ", term("heads")), ...said, grid));
+    const ranked = evidence ? rankings(evidence) : [];
+    picture.append(element("details", { className: "why" }, element("summary", { textContent: "Attention: where each head looks" }), element("p", { className: "key" }, "A row is a word, its colours where it looks. ", term("heads")), ...ranked, grid));
   }
   return picture;
 }
@@ -71,8 +71,8 @@ function sentence(name, one, evidence, of, shading) {
 export function evidenceKey(of, { margins }, { tokens: words }) {
   const unknown = words.some((token) => !token.known) ? " Dashed: a word that the model does not know." : "";
   const unit = margins ? "" : of === "relatedness" ? ", in hundredths of a point" : ", in hundredths";
-  const said = of === "cosine" ? "How far the text's meaning turns without the word" : `Green and + speak for ${of}, red and − against it: how much it would lose without the word`;
-  return element("p", { className: "key" }, `${said}${unit}.${unknown} `, term("evidence"));
+  const meaning = of === "cosine" ? "How far the text's meaning turns without the word" : `Green and + speak for ${of}, red and − against it: how much it would lose without the word`;
+  return element("p", { className: "key" }, `${meaning}${unit}.${unknown} `, term("evidence"));
 }
 
 // What integrated gradients are, and how sure they are.
@@ -91,7 +91,7 @@ function rankings({ correlations }) {
 }
 
 function between({ sentences: [first, second], similarity: cosines }) {
-  const [rows, columns] = [first, second].map((one) => one.tokens.map((token) => token.text));
+  const [rows, columns] = [first, second].map((sentence) => sentence.tokens.map((token) => token.text));
   const map = heatMap({
     rows, columns, weights: cosines, name: "Similarity of their words", domain: [Math.min(0, d3.min(cosines.flat())), 1], compared: true,
     format: (value) => value.toFixed(2),

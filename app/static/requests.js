@@ -16,8 +16,8 @@ export class Refused extends Error {
   }
 }
 
-// What the page says of a failure: the service's words, but for what the page does otherwise than a program.
-export function said(failure) {
+// The page's message for a failure: the service's words, changed where the page has no such field.
+export function messageOf(failure) {
   if (failure instanceof TypeError) return "The service cannot be reached: see whether it runs, then try again."; // fetch's
   if (!(failure instanceof Refused)) return failure.message;
   if (failure.status === 401) return key ? "The service does not know this API key." : "The service needs an API key.";

@@ -8,12 +8,12 @@ const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 const WIDEST = 16_384; // pixels that a canvas may have in every browser
 
 export function button(text, work) {
-  const made = element("button", { type: "button", textContent: text });
-  made.addEventListener("click", work);
-  return made;
+  const node = element("button", { type: "button", textContent: text });
+  node.addEventListener("click", work);
+  return node;
 }
 
-// A button that copies `text`, and beside it what came of that: the page's status may be far above.
+// A button that copies `text`, and its result next to it: the page's status may be far above.
 export function copying(text, name) {
   const note = element("span");
   note.setAttribute("role", "status");
@@ -43,15 +43,15 @@ function copySelected(text) {
 // `trees` are the drawings of the answer's sentences, if it has any.
 export function actions(link, answer, trees = []) {
   const json = () => new Blob([JSON.stringify(answer, null, 2)], { type: "application/json" });
-  const made = [button("Save JSON", () => save(json(), "answer.json"))];
+  const buttons = [button("Save JSON", () => save(json(), "answer.json"))];
   if (trees.length) {
-    made.push(
+    buttons.push(
       button("Save SVG", () => save(asFile(drawing(trees)), "tree.svg")),
       button("Save PNG", async () => save(await asPng(drawing(trees)), "tree.png")),
     );
   }
   const [copyLink, note] = copying(link, "link");
-  return element("div", { className: "actions" }, copyLink, ...made, note);
+  return element("div", { className: "actions" }, copyLink, ...buttons, note);
 }
 
 export function save(blob, name) {

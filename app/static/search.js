@@ -27,8 +27,8 @@ const query = byId("query");
 const linked = byId("texts"); // the user's texts, as a link holds them; empty: the example
 const EXAMPLE = { name: "the example", texts: SUPPORT, columns: ["text"], rows: SUPPORT.map((text) => [text]) };
 
-let given = EXAMPLE; // the collection, as it was given
-let kept = null; // {given, model, ready}: the collection whose vectors the worker has, or is getting
+let current = EXAMPLE; // the collection: {name, texts, columns, rows}
+let loaded = null; // {collection, model, ready, stop}: the collection whose vectors the worker has, or is getting
 let layout = null; // {points, assigned, words} of the collection
 let cluster = null; // the cluster whose texts alone are listed
 let vector = null; // of the question that is answered; null: none is
@@ -44,7 +44,7 @@ const legend = element("div", { className: "clusters" });
 legend.setAttribute("role", "group");
 legend.setAttribute("aria-label", "Groups");
 const groups = element("p", { className: "key", textContent: "These are groups of like texts: tap one to see it alone.", hidden: true });
-const map = pointMap((index) => like(given.texts[index]));
+const map = pointMap((index) => like(current.texts[index]));
 const back = element("span"); // to the question before a text was asked for
 const close = duplicates();
 const [square, more] = [element("div"), element("div")];
@@ -70,12 +70,12 @@ const use = collection(byId("search-collection"), "search", (texts) => {
 
 // `texts` become the collection that is searched.
 function take(texts) {
-  kept?.stop.abort(); // what is still read of the collection before
-  given = texts;
+  loaded?.stop.abort(); // what is still read of the collection before
+  current = texts;
   const lines = texts.texts.join("\n");
-  linked.value = given !== EXAMPLE && texts.columns.length === 1 && lines.length <= LINKED ? lines : "";
+  linked.value = current !== EXAMPLE && texts.columns.length === 1 && lines.length <= LINKED ? lines : "";
   cluster = null;
-  const offers = given === EXAMPLE ? ["Try: ", ...QUESTIONS.map((text) => action(text, () => fill(text)))] : [action("Back to the example", showExample)];
+  const offers = current === EXAMPLE ? ["Try: ", ...QUESTIONS.map((text) => action(text, () => fill(text)))] : [action("Back to the example", showExample)];
   byId("search-tries").replaceChildren(...offers);
 }
 
@@ -100,29 +100,29 @@ function like(text) {
   if (before && before !== text) back.replaceChildren(action(`Back to “${before.length > 30 ? `${before.slice(0, 29)}…` : before}”`, () => fill(before)));
 }
 
-const holds = (model) => kept?.given === given && kept.model === model && !kept.stop.signal.aborted;
+const holds = (model) => loaded?.collection === current && loaded.model === model && !loaded.stop.signal.aborted;
 
 // Reads the texts in batches, unless this model has read them.
 function keep(model) {
-  if (holds(model)) return kept.ready;
-  kept?.stop.abort();
+  if (holds(model)) return loaded.ready;
+  loaded?.stop.abort();
   const stop = new AbortController();
-  const { texts } = given;
+  const { texts } = current;
   layout = null;
-  kept = { given, model, stop };
+  loaded = { collection: current, model, stop };
   view.classList.add("old");
   more.replaceChildren(); // a link to what was found before, and a file of it
   close.show(texts, null);
-  kept.ready = read(texts, model, stop.signal).catch((failure) => {
-    if (kept?.stop === stop) {
-      kept = null;
+  loaded.ready = read(texts, model, stop.signal).catch((failure) => {
+    if (loaded?.stop === stop) {
+      loaded = null;
       results.replaceChildren(); // of the texts before
       close.box.hidden = matrixBox.hidden = true;
       status.textContent = "";
     }
     throw failure;
   });
-  return kept.ready;
+  return loaded.ready;
 }
 
 async function read(texts, model, signal) {
@@ -147,8 +147,8 @@ async function read(texts, model, signal) {
 const named = (i) => layout.words[i].join(", ");
 
 function drawLegend() {
-  const counts = d3.rollup([...layout.assigned], (rows) => rows.length, (one) => one);
-  const made = layout.words.map((words, i) => {
+  const counts = d3.rollup([...layout.assigned], (rows) => rows.length, (index) => index);
+  const items = layout.words.map((words, i) => {
     const swatch = element("i");
     swatch.style.background = `var(--cluster-${i})`;
     const button = element("button", { type: "button" }, swatch, `${named(i)} `, element("small", { textContent: counts.get(i) ?? 0 }));
@@ -161,7 +161,7 @@ function drawLegend() {
     });
     return button;
   });
-  legend.replaceChildren(...(counts.size > 1 ? made : []).filter((_, i) => counts.has(i)));
+  legend.replaceChildren(...(counts.size > 1 ? items : []).filter((_, i) => counts.has(i)));
   groups.hidden = counts.size < 2;
 }
 
@@ -186,46 +186,46 @@ async function answer() {
   report("search", null);
   const model = byId("model-search").value;
   const text = query.value.trim();
-  const { texts } = given;
+  const { texts } = current;
   const reading = !(holds(model) && layout);
   const { seconds, notes: unread } = await keep(model);
-  if (texts !== given.texts) return;
+  if (texts !== current.texts) return;
   const started = performance.now();
   const most = cluster === null ? SHOWN : texts.length;
   let hits = texts.map((_, i) => [i, null]);
   const all = counted(texts.length, "text");
-  const said = reading ? [`${all} read in ${seconds.toFixed(1)} s.`] : [];
+  const times = reading ? [`${all} read in ${seconds.toFixed(1)} s.`] : [];
   const notes = [unread && `${noted(unread)}${unread.foreign ? " The list marks such texts." : ""}`];
   vector = null;
   if (text) {
     const { vectors, timing, notes: about } = await embed([text], model);
-    const found = await background("ask", { query: vectors, most });
-    [hits, vector] = [found.hits, vectors];
-    map.ask(found.point, hits);
+    const nearest = await background("ask", { query: vectors, most });
+    [hits, vector] = [nearest.hits, vectors];
+    map.ask(nearest.point, hits);
     const total = timing.find(([stage]) => stage === "total")?.[1] ?? 0;
-    said.unshift(`Answered in ${(performance.now() - started).toFixed(0)} ms, of which ${total.toFixed(1)} to read the question, ${found.took.toFixed(1)} to compare it with ${all}.`);
+    times.unshift(`Answered in ${(performance.now() - started).toFixed(0)} ms, of which ${total.toFixed(1)} to read the question, ${nearest.took.toFixed(1)} to compare it with ${all}.`);
     if (about) notes[0] = noted(about);
     else if (hits[0][1] < FAR) notes.push(`Nothing here is close to the question: the best is ${hits[0][1].toFixed(2)} alike.`);
   } else {
     map.ask(null, []);
-    said.push(`${reading ? "" : `${all}. `}Type a question to rank them.`);
+    times.push(`${reading ? "" : `${all}. `}Type a question to rank them.`);
   }
   if (others.has(model)) notes.push(others.get(model));
   if (cluster !== null) hits = hits.filter(([i]) => layout.assigned[i] === cluster);
   const shown = hits.slice(0, cluster === null ? SHOWN : 50);
   const what = text ? "Closest in meaning" : shown.length < hits.length ? `The first ${shown.length} texts` : "All texts";
   title.textContent = cluster === null ? what : `${text ? "Closest" : what} in the group “${named(cluster)}”`;
-  status.textContent = said.join(" ");
+  status.textContent = times.join(" ");
   draw(shown, notes.filter(Boolean));
   settle(text, model, shown, unread?.foreign);
 }
 
 function draw(hits, notes) {
   const items = hits.map(([i, cosine]) => {
-    const text = element("button", { type: "button", className: "text", textContent: given.texts[i], dir: "auto" });
+    const text = element("button", { type: "button", className: "text", textContent: current.texts[i], dir: "auto" });
     text.title = "Show what is like this text";
-    text.classList.toggle("long", given.texts[i].length > LONG);
-    text.addEventListener("click", () => like(given.texts[i]));
+    text.classList.toggle("long", current.texts[i].length > LONG);
+    text.addEventListener("click", () => like(current.texts[i]));
     text.addEventListener("focus", () => map.light(i, cluster));
     const swatch = element("i");
     swatch.style.background = `var(--cluster-${layout.assigned[i]})`;
@@ -249,18 +249,18 @@ function settle(text, model, hits, foreign) {
     const question = typed("search");
     const link = address(question, null);
     if (!byId("panel-search").hidden) remember("search", link);
-    const whole = given === EXAMPLE || linked.value;
-    const [button, note] = copying(link, whole ? "link" : "link (of the question, without the texts)");
+    const complete = current === EXAMPLE || linked.value;
+    const [button, note] = copying(link, complete ? "link" : "link (of the question, without the texts)");
     more.replaceChildren(
       element("div", { className: "actions" }, button, action("Save CSV", saveAll), note),
-      requests("embed", { inputs: text ? [text] : given.texts.slice(0, 2), model, long: "mean" }),
+      requests("embed", { inputs: text ? [text] : current.texts.slice(0, 2), model, long: "mean" }),
     );
     const near = hits.slice(0, SHOWN).filter(([, cosine]) => cosine >= FAR);
-    const texts = near.map(([i]) => given.texts[i]);
+    const texts = near.map(([i]) => current.texts[i]);
     try {
       await Promise.all([
         foreign ? markForeign(hits.slice(0, SHOWN), model, signal) : null,
-        relations(text, near.map(([i, cosine]) => [given.texts[i], cosine]), signal).then((said) => said.forEach((one, i) => one && results.children[i].querySelector(".meta").append(" · ", one))),
+        relations(text, near.map(([i, cosine]) => [current.texts[i], cosine]), signal).then((remarks) => remarks.forEach((remark, i) => remark && results.children[i].querySelector(".meta").append(" · ", remark))),
         evidenceOfMatch(texts, near, vector, model, signal).then((marked) => marked.forEach((parts, i) => mark(results.children[i].querySelector(".text"), parts))),
       ]);
     } catch (failure) {
@@ -271,7 +271,7 @@ function settle(text, model, hits, foreign) {
 
 // The service counts the texts of a request that do not look like English: each is sent alone.
 async function markForeign(hits, model, signal) {
-  const answers = await Promise.all(hits.map(([i]) => embed([given.texts[i]], model, signal)));
+  const answers = await Promise.all(hits.map(([i]) => embed([current.texts[i]], model, signal)));
   for (const [i, { notes }] of answers.entries()) {
     if (notes?.foreign) results.children[i].querySelector(".meta").append(" · ", element("span", { className: "refused", textContent: "not English?" }));
   }
@@ -285,7 +285,7 @@ function mark(text, parts) {
 }
 
 async function saveAll() {
-  const { texts, rows, columns } = given;
+  const { texts, rows, columns } = current;
   const all = vector ? (await background("ask", { query: vector, most: texts.length })).hits : texts.map((_, i) => [i, null]);
   const words = (i) => layout.words[layout.assigned[i]].join(" ");
   save(csv([[...columns, "similarity", "group"], ...all.map(([i, cosine]) => [...rows[i], cosine?.toFixed(4) ?? "", words(i)])]), "search.csv");
@@ -294,16 +294,16 @@ async function saveAll() {
 async function drawMatrix() {
   if (!matrixBox.open || square.hasChildNodes() || !layout) return;
   const question = query.value.trim();
-  const near = question && given.texts.length > MATRIX;
-  let rows = d3.range(Math.min(MATRIX, given.texts.length));
+  const near = question && current.texts.length > MATRIX;
+  let rows = d3.range(Math.min(MATRIX, current.texts.length));
   if (near) {
-    const { vectors } = await embed([question], kept.model);
+    const { vectors } = await embed([question], loaded.model);
     rows = (await background("ask", { query: vectors, most: MATRIX })).hits.map(([i]) => i);
   }
   rows = d3.sort(rows, (i) => layout.assigned[i]); // texts of a cluster stand together
   const cosines = await background("matrix", { rows });
   const name = `How alike every two of ${counted(rows.length, "text")} are${near ? ", of those closest to the question" : ""}`;
-  square.replaceChildren(matrix(rows.map((i) => given.texts[i]), cosines, name));
+  square.replaceChildren(matrix(rows.map((i) => current.texts[i]), cosines, name));
 }
 matrixBox.addEventListener("toggle", drawMatrix);
 
@@ -317,14 +317,14 @@ export const search = {
   fits: () => true, // every model has vectors
   options(known, defaults) {
     judgeBy(defaults.nli);
-    const options = known.map((one) => ({ value: one.name, text: one.name, group: searches(one) ? "Learned to search" : "Learned other work: finds less" }));
-    others = new Map(known.filter((one) => !searches(one)).map((one) => [one.name, about(one)]));
+    const options = known.map((card) => ({ value: card.name, text: card.name, group: searches(card) ? "Learned to search" : "Learned other work: finds less" }));
+    others = new Map(known.filter((card) => !searches(card)).map((card) => [card.name, about(card)]));
     return d3.sort(options, ({ value }) => others.has(value));
   },
   about: (card) => others.get(card.name) ?? "",
   // Texts of a link come first.
   async ask() {
-    if (linked.value && linked.value !== given.texts.join("\n") && linked.value !== shownTexts) {
+    if (linked.value && linked.value !== current.texts.join("\n") && linked.value !== shownTexts) {
       shownTexts = linked.value;
       use.field.value = linked.value;
       following = true;
@@ -337,5 +337,5 @@ export const search = {
 
 query.addEventListener("input", () => {
   back.replaceChildren();
-  if (kept) run();
+  if (loaded) run();
 });

@@ -41,9 +41,9 @@ let opened = 0;
 // A small button that explains the term; nothing for one that needs no explanation.
 export function term(name, text = "?") {
   if (!Object.hasOwn(TERMS, name)) return "";
-  const [title, said] = TERMS[name];
+  const [title, explanation] = TERMS[name];
   opened += 1;
-  const box = element("div", { id: `term-${opened}`, className: "term", popover: "auto" }, element("strong", { textContent: title }), element("p", { textContent: said }));
+  const box = element("div", { id: `term-${opened}`, className: "term", popover: "auto" }, element("strong", { textContent: title }), element("p", { textContent: explanation }));
   const button = element("button", { type: "button", className: "explains", textContent: text, popoverTargetElement: box });
   button.setAttribute("aria-label", `${text}: ${title}`);
   box.addEventListener("beforetoggle", () => {

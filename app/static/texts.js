@@ -28,7 +28,7 @@ export function readLines(content) {
 // The first row names the columns, unless there is but one column whose first cell is no such name.
 function readCsv(content) {
   const [first] = content.split("\n", 1);
-  const separator = globalThis.d3.greatest([",", ";", "\t"], (one) => first.split(one).length);
+  const separator = globalThis.d3.greatest([",", ";", "\t"], (mark) => first.split(mark).length);
   const rows = globalThis.d3.dsvFormat(separator).parseRows(content);
   const [head = []] = rows;
   if (head.length === 1 && !NAMES.test(head[0].trim())) return { columns: ["text"], rows };
@@ -69,13 +69,13 @@ export function clusterWords(texts, assigned, count) {
       everywhere.set(word, (everywhere.get(word) ?? 0) + 1);
     }
   });
-  const sizes = Array.from({ length: count }, (_, one) => assigned.filter((other) => other === one).length);
-  return inCluster.map((words, one) => {
-    const apart = ([word, times]) => times / sizes[one] > (MORE * everywhere.get(word)) / texts.length;
+  const sizes = Array.from({ length: count }, (_, cluster) => assigned.filter((other) => other === cluster).length);
+  return inCluster.map((words, cluster) => {
+    const apart = ([word, times]) => times / sizes[cluster] > (MORE * everywhere.get(word)) / texts.length;
     const telling = [...words].filter((word) => !COMMON.has(word[0]) && apart(word)).map(([word, times]) => [word, (times * times) / everywhere.get(word), times]);
     const repeated = telling.filter(([, , times]) => times > 1);
     const best = (repeated.length ? repeated : telling).sort((a, b) => b[1] - a[1]).slice(0, 3).map(([word]) => word);
-    return best.length ? best : [`like “${[...(texts[assigned.indexOf(one)] ?? "")].slice(0, 24).join("")}…”`];
+    return best.length ? best : [`like “${[...(texts[assigned.indexOf(cluster)] ?? "")].slice(0, 24).join("")}…”`];
   });
 }
 

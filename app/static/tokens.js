@@ -26,8 +26,8 @@ function tokenList(sentence, label, dress) {
     const button = element("button", { type: "button", textContent: token.text });
     button.dataset.token = i;
     button.classList.toggle("unknown", !token.known);
-    const said = dress(button, i);
-    button.setAttribute("aria-label", `${button.textContent}, ${said}${token.known ? "" : token.composed ? ", read by its spelling" : ", not in the vocabulary"}`);
+    const description = dress(button, i);
+    button.setAttribute("aria-label", `${button.textContent}, ${description}${token.known ? "" : token.composed ? ", read by its spelling" : ", not in the vocabulary"}`);
     list.append(element("li", {}, button));
   });
   return list;

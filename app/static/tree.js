@@ -42,13 +42,13 @@ export function arcs({ words, arcs: edges }) {
 // Gives the tree's words the colours of the tokens.
 export function dye(tree, shaded) {
   const buttons = shaded.querySelectorAll(".tokens button");
-  for (const [i, one] of tree.querySelectorAll("rect.shade").entries()) one.style.fill = buttons[i].style.background;
+  for (const [i, shade] of tree.querySelectorAll("rect.shade").entries()) shade.style.fill = buttons[i].style.background;
 }
 
 function spoken(words, edges) {
-  const one = ({ start, end, label, dir }) => {
+  const spokenEdge = ({ start, end, label, dir }) => {
     const [child, head] = dir === "left" ? [start, end] : [end, start];
     return `${words[child].text} is ${label} of ${words[head].text}`;
   };
-  return `Dependency tree: ${edges.map(one).join("; ") || "no relations"}`;
+  return `Dependency tree: ${edges.map(spokenEdge).join("; ") || "no relations"}`;
 }

@@ -2,11 +2,11 @@
 
 import { element } from "./dom.js";
 import { noted } from "./notes.js";
-import { ask, said } from "./requests.js";
+import { ask, messageOf } from "./requests.js";
 import { evidenceTokens } from "./tokens.js";
 
 // The same question with other words, or to another model: both answers side by side.
-// `judge` draws what an answer says. `latest()` is {asked, answer}: the request and the answer on the page. `clear()` removes
+// `judge` draws what an answer says. `latest()` is {request, answer} on the page. `clear()` removes
 // what was shown.
 export function whatIf(body, models, judge, latest) {
   const texts = typeof body.inputs === "string" ? { inputs: body.inputs } : body.inputs;
@@ -30,18 +30,18 @@ export function whatIf(body, models, judge, latest) {
     event.preventDefault();
     const changed = Object.fromEntries(typed.map((field) => [field.name, field.value]));
     const inputs = typeof body.inputs === "string" ? changed.inputs : changed;
-    const { asked, answer: before } = latest();
+    const { request, answer: before } = latest();
     const same = select.value === body.model; // another model may not have these priors
     running.abort();
     running = new AbortController();
     try {
-      const changedTo = { ...asked, inputs, model: select.value, priors: same ? asked.priors : undefined };
+      const changedTo = { ...request, inputs, model: select.value, priors: same ? request.priors : undefined };
       const { answer, notes: about } = await ask("explain", changedTo, running.signal);
-      const notes = [!same && asked.priors && "with its own priors", about && noted(about)].filter(Boolean);
+      const notes = [!same && request.priors && "with its own priors", about && noted(about)].filter(Boolean);
       shown.replaceChildren(side("before", before, judge), side("then", answer, judge, notes));
     } catch (failure) {
       if (failure.name === "AbortError") return;
-      shown.replaceChildren(element("p", { className: "refused", textContent: said(failure) }));
+      shown.replaceChildren(element("p", { className: "refused", textContent: messageOf(failure) }));
     }
   });
   const box = element("details", {}, element("summary", { textContent: "What if a word were another, or the model?" }), form, shown);
@@ -49,9 +49,9 @@ export function whatIf(body, models, judge, latest) {
 }
 
 function side(when, answer, judge, notes = []) {
-  const shaded = answer.sentences.flatMap((one, i) => {
+  const shaded = answer.sentences.flatMap((sentence, i) => {
     const evidence = answer.evidence.sentences[i];
-    return evidence ? [evidenceTokens(one, evidence, answer.evidence.of)] : [];
+    return evidence ? [evidenceTokens(sentence, evidence, answer.evidence.of)] : [];
   });
   const title = [`${answer.model}, ${when}`, ...notes].join(", ");
   const box = element("section", {}, element("p", { className: "key", textContent: title }), ...judge(answer), ...shaded);

@@ -23,7 +23,7 @@ function examples() {
 
 export const why = {
   task: "explain",
-  fits: (one) => "explain.onnx" in one.files,
+  fits: (card) => "explain.onnx" in card.files,
   options(known) {
     cards = known;
     const uses = { classification: "Which label fits a text?", nli: "Does one sentence follow from another?", relatedness: "How related are two sentences?", embedding: "What is a text about?" };
@@ -43,7 +43,7 @@ export const why = {
   async ask({ signal, question, priors, truncate, model }) {
     const { kind } = card();
     const inputs = pairs(kind) ? Object.fromEntries(SIDES[kind].map((side, i) => [side, [text, second][i].value])) : text.value;
-    const models = cards.filter((one) => why.fits(one) && (pairs(kind) ? one.kind === kind : !pairs(one.kind))).map(({ name }) => name);
+    const models = cards.filter((card) => why.fits(card) && (pairs(kind) ? card.kind === kind : !pairs(card.kind))).map(({ name }) => name);
     const judge = (answer) => {
       const drawn = judgement(answer, cards.find(({ name }) => name === answer.model).multi_label);
       return drawn.length ? drawn : [element("h2", { textContent: "This model gives no label, but the meaning as numbers: which words turn it" })];

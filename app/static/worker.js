@@ -43,13 +43,13 @@ const work = {
   },
 
   async duplicates() {
-    const asked = current;
+    const collectionNumber = current;
     const steps = closePairs(vectors, size, CLOSE, MOST_PAIRS);
     for (let rested = performance.now(), step = steps.next(); ; step = steps.next()) {
       if (step.done) return step.value;
       if (performance.now() - rested < SLICE) continue;
       await breathe();
-      if (asked !== current) return [];
+      if (collectionNumber !== current) return [];
       rested = performance.now();
     }
   },

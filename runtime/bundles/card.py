@@ -205,9 +205,13 @@ class CardContent(_Frozen):
             raise ValueError("multi_label and abstain belong to a classification model")
         if self.kind in ("relatedness", "embedding") and self.labels:
             raise ValueError(f"a model of kind {self.kind} has no labels")
-        expected = file_names(self.kind, pieces=self.pieces)
-        if set(self.files) - {EXPLAIN, ENCODER_INT8, EXPLAIN_INT8, *MEASURED} != set(expected):
-            raise ValueError(f"files must name exactly {', '.join(expected)}")
+        required = {ENCODER, TOKENIZER if self.pieces else VOCAB}
+        if self.kind != "embedding":
+            required.add(HEAD)
+        if set(self.files) - {EXPLAIN, ENCODER_INT8, EXPLAIN_INT8, *MEASURED} != required:
+            raise ValueError(
+                f"files must name {', '.join(sorted(required))}, and no other files but optional ones"
+            )
         if (TYPICAL in self.files) != (self.typical is not None):
             raise ValueError(f"typical and {TYPICAL} belong together")
         if (ENCODER_INT8 in self.files) != (self.int8 is not None):
@@ -257,12 +261,3 @@ class Card(CardContent):
         if self.version != self.identity():
             raise ValueError("version is not that of the card and its files: copy the bundle again")
         return self
-
-
-def file_names(kind: Kind, *, pieces: bool = False) -> tuple[str, ...]:
-    """The required files of a bundle of this kind, without its card.
-
-    explain.onnx, the int8 graphs and MEASURED are optional.
-    """
-    lexicon = TOKENIZER if pieces else VOCAB
-    return (ENCODER, lexicon) if kind == "embedding" else (ENCODER, HEAD, lexicon)

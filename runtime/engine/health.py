@@ -35,7 +35,7 @@ class Health:
 
     def batch_succeeded(self, runner: Runner[Any]) -> None:
         """Forget the encoder's failures."""
-        if self.failures and isinstance(runner, EncoderRunner):
+        if isinstance(runner, EncoderRunner):
             self.failures.pop(runner, None)
 
     def stop(self) -> None:

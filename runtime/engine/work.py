@@ -35,18 +35,6 @@ PAUSE_SECONDS = 0.002
 class Work(Generic[T]):
     """Items for a runner, and its output for each."""
 
-    __slots__ = (
-        "costs",
-        "items",
-        "left",
-        "number",
-        "outputs",
-        "planned",
-        "request",
-        "runner",
-        "seconds",
-    )
-
     def __init__(self, runner: Runner[T], items: Sequence[Any]) -> None:
         self.runner, self.items = runner, items
         self.outputs: list[Any] = [None] * len(items)
@@ -94,8 +82,8 @@ def parse(parser: Parser, jobs: Sequence[ParseJob]) -> Steps[list[Parse]]:
             until = time.monotonic() + PAUSE_SECONDS
         texts.append(parser.tokenizer.tokenize(job.text, job.max_tokens))
     trees: Iterator[Tree] = iter(())
-    if parser.trees and (wanted := parser.wanted_trees(jobs, texts)):
-        work = Work(parser.trees, wanted)
+    if parser.trees and (with_tree := parser.texts_with_tree(jobs, texts)):
+        work = Work(parser.trees, with_tree)
         yield work
         trees = iter(work.outputs)
     return parses_of(jobs, texts, trees)

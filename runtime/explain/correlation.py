@@ -28,12 +28,9 @@ def correlations(outputs: ExplainOutputs, evidence: Doubles) -> list[Correlation
 
 def _weights(outputs: ExplainOutputs) -> Iterator[tuple[str, str, Floats]]:
     """Kind, name and weights (L,). A map's weight of a token is the mean over all tokens of what they take from it."""
-    for name, attention in outputs.maps.items():
-        yield "maps", name, attention[0].mean(0)
-    for name, weights in outputs.pooling.items():
-        yield "pooling", name, weights[0]
-    for name, weights in outputs.gate.items():
-        yield "gate", name, weights[0]
+    for kind in ("maps", "pooling", "gate"):
+        for name, (weights, *_) in getattr(outputs, kind).items():
+            yield kind, name, weights.mean(0) if kind == "maps" else weights
 
 
 def rank_correlation(first: Doubles | Floats, second: Doubles | Floats) -> float | None:

@@ -142,11 +142,11 @@ def test_pipelined_requests_wait_unparsed(service: Process) -> None:
     """All of them are answered, in order, and cost no memory while nobody reads the answers."""
     ready(service)
     before = service.memory()
-    asked = b"GET /nope HTTP/1.1\r\nHost: x\r\n\r\n" * 8000  # 250 kB
+    requests = b"GET /nope HTTP/1.1\r\nHost: x\r\n\r\n" * 8000  # 250 kB
     with connections(service, 40) as flooding:
         for connection in flooding:
             connection.setblocking(False)
-            connection.send(asked)
+            connection.send(requests)
         assert healthy(service)
         assert service.memory() - before < 50e6
     numbers = [f"{number}" for number in range(1000)]

@@ -87,7 +87,7 @@ async def test_vectors_in_fewer_bits_are_those_of_the_floats(
     else:
         scaled = [np.rint(row * np.float32(127 / np.abs(row).max())) for row in rows]
         expected = np.array(scaled) + (128 if name == "uint8" else 0)
-    own = await fetch(client, "/embed", inputs=TEXTS, precision=name)
+    as_json = await fetch(client, "/embed", inputs=TEXTS, precision=name)
     many = await fetch(client, "/embed", inputs=TEXTS * 3, precision=name)  # written in parts
     array = await fetch(client, "/embed", BYTES, inputs=TEXTS, precision=name)
     openai = await fetch(client, "/v1/embeddings", input=TEXTS, output_dtype=name)
@@ -99,7 +99,7 @@ async def test_vectors_in_fewer_bits_are_those_of_the_floats(
     assert array.headers["X-Dtype"] == kind
     assert array.headers["X-Shape"] == ",".join(map(str, expected.shape))
     for values in (
-        own.json(),
+        as_json.json(),
         many.json()[-len(TEXTS) :],
         np.frombuffer(array.content, kind).reshape(expected.shape),
         [row["embedding"] for row in openai.json()["data"]],

@@ -130,9 +130,9 @@ async def test_the_event_loop_runs_while_a_large_body_is_read(
     body = json.dumps({"inputs": [tree] * 8, "truncate": True}).encode()
     ticks = 0
     async with serve(start=False) as client:
-        asked = asyncio.create_task(client.post("/embed", content=body, headers=headers))
-        while not asked.done():
+        request = asyncio.create_task(client.post("/embed", content=body, headers=headers))
+        while not request.done():
             await asyncio.sleep(0.001)
             ticks += 1
-        assert b'"not_ready"' in (await asked).content  # it was valid, but nothing is loaded
+        assert b'"not_ready"' in (await request).content  # it was valid, but nothing is loaded
     assert ticks > 8  # 2 or 3 where the loop waits for the reader

@@ -60,10 +60,10 @@ def test_cohere_embeds_in_several_types(process: Process) -> None:
     """A long text has the mean of its windows unless the client wants it cut."""
     url, long = process.url(), "the dog is not good " * 9
     texts, types = [*TEXTS, long], ["float", "ubinary"]
-    asked: dict[str, Any] = {"model": "tiny-flat", "input_type": "search_document"}
+    options: dict[str, Any] = {"model": "tiny-flat", "input_type": "search_document"}
     with cohere.ClientV2(KEY, base_url=url, timeout=PATIENCE) as client:
-        answer = client.embed(texts=texts, embedding_types=types, output_dimension=8, **asked)
-        cut = client.embed(texts=[long], truncate="END", **asked)
+        answer = client.embed(texts=texts, embedding_types=types, output_dimension=8, **options)
+        cut = client.embed(texts=[long], truncate="END", **options)
     floats, bits = np.array(answer.embeddings.float_), np.array(answer.embeddings.ubinary)
     np.testing.assert_array_equal(np.unpackbits(bits.astype(np.uint8), axis=1), floats > 0)
     assert answer.texts == texts

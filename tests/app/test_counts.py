@@ -19,31 +19,31 @@ def parts(number: int, size: int = PART_BYTES) -> list[memoryview]:
 
 
 def samples(registry: CollectorRegistry) -> list[Sample]:
-    found: list[Metric] = list(registry.collect())
+    families: list[Metric] = list(registry.collect())
     return sorted(
-        (one.name, tuple(sorted(one.labels.items())), one.value)
-        for family in found
-        for one in family.samples
-        if not one.name.endswith("_created")
+        (sample.name, tuple(sorted(sample.labels.items())), sample.value)
+        for family in families
+        for sample in family.samples
+        if not sample.name.endswith("_created")
     )
 
 
 def registry(counts: Counts) -> CollectorRegistry:
-    made = CollectorRegistry()
-    made.register(counts)
-    return made
+    registry = CollectorRegistry()
+    registry.register(counts)
+    return registry
 
 
 def test_a_histogram_has_every_observation_in_its_bucket() -> None:
     memory = parts(2)
     expected = CollectorRegistry()
-    theirs = Histogram("h", "-", ["model"], buckets=BOUNDS, registry=expected)
-    for own in memory:
-        counts = Counts(Part(own), memory)
-        ours = counts.histogram("h", "-", BOUNDS, "model")
+    reference = Histogram("h", "-", ["model"], buckets=BOUNDS, registry=expected)
+    for part in memory:
+        counts = Counts(Part(part), memory)
+        histogram = counts.histogram("h", "-", BOUNDS, "model")
         for value in (0, 0.5, 1, 1.5, 2, 2.0001, 4, 5, 1e9):
-            ours["m"].observe(value)
-            theirs.labels("m").observe(value)
+            histogram["m"].observe(value)
+            reference.labels("m").observe(value)
     assert samples(registry(counts)) == samples(expected)
 
 
@@ -73,7 +73,7 @@ def test_what_a_full_part_has_no_place_for_counts_as_other(size: int) -> None:
     counter = counts.counter("c_total", "-", "model")
     for i in range(5000):
         counter[f"a-model-{i}"].inc()
-    found = {labels: value for _, labels, value in samples(registry(counts))}
-    assert sum(found.values()) == 5000
-    assert found[(("model", "other"),)] > 1000
-    assert 50 < len(found) < 5000
+    values = {labels: value for _, labels, value in samples(registry(counts))}
+    assert sum(values.values()) == 5000
+    assert values[(("model", "other"),)] > 1000
+    assert 50 < len(values) < 5000

@@ -211,7 +211,7 @@ def test_https(
     renewed = issue(tmp_path / "renewed")
     renewed[0].replace(cert)  # its key is not there yet
     process.popen.send_signal(signal.SIGHUP)
-    refused = "the certificate stays as it is: HEEDFUL_TLS_CERT and HEEDFUL_TLS_KEY: "
+    refused = "the previous certificate stays: HEEDFUL_TLS_CERT and HEEDFUL_TLS_KEY: "
     wait_for(lambda: process.log.count(refused) == 2 or None, "a refusal")
     assert served() == {before}
     renewed[1].replace(key)

@@ -51,7 +51,7 @@ def test_a_file_is_one_socket_for_all_processes(start: Start, tmp_path: Path) ->
 
 def test_a_socket_may_be_passed_as_systemd_does(models: Path, tmp_path: Path) -> None:
     passing = (
-        "import os, socket, sys; held = socket.create_server(('127.0.0.1', 0)); os.dup2(held.fileno(), 3); "
+        "import os, socket, sys; passed = socket.create_server(('127.0.0.1', 0)); os.dup2(passed.fileno(), 3); "
         "os.set_inheritable(3, True); os.execv(sys.executable, [sys.executable, '-m', 'heedful', *sys.argv[1:]])"
     )
     flags = {"host": "fd:3", "models": str(models), "processes": "2"}

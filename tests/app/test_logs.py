@@ -45,9 +45,9 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def handler(descriptor: int, format: Literal["text", "json"] = "text") -> Stderr:
-    made = Stderr(descriptor)
-    made.setFormatter(Lines(format))
-    return made
+    handler = Stderr(descriptor)
+    handler.setFormatter(Lines(format))
+    return handler
 
 
 @pytest.mark.parametrize("in_thread", [False, True])

@@ -38,8 +38,8 @@ def _encoding(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_ids_are_embedded_as_their_texts(client: Client) -> None:
     rows = await embed(client, TEXTS, model="tiny-flat")
     ids = [list(text.encode()) for text in TEXTS]
-    for given, expected in ((ids, rows), (ids[0], rows[:1])):
-        data = (await ask(client, "/v1/embeddings", input=given, model="tiny-flat"))["data"]
+    for value, expected in ((ids, rows), (ids[0], rows[:1])):
+        data = (await ask(client, "/v1/embeddings", input=value, model="tiny-flat"))["data"]
         np.testing.assert_allclose([row["embedding"] for row in data], expected, atol=1e-6)
 
 

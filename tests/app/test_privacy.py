@@ -102,9 +102,9 @@ def test_neither_texts_nor_keys_are_logged_and_each_request_is_one_line(process:
     for private in (SECRET, KEY, WRONG_KEY, POISON + " "):
         assert private not in log
     assert "Traceback" in log  # the 500's cause is there all the same
-    found = [json.loads(line) for line in log.splitlines()]
-    assert all({"time", "level", "logger", "message"} <= line.keys() for line in found)
-    requests = [line for line in found if line["logger"] == "heedful.access"]
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert all({"time", "level", "logger", "message"} <= line.keys() for line in lines)
+    requests = [line for line in lines if line["logger"] == "heedful.access"]
     work = [line for line in requests if line["route"] not in ("/ready", "/health")]
     assert sorted(line["status"] for line in work) == sorted([*statuses, 200, 400])
     [mine] = [line for line in requests if line["request_id"] == "mine"]

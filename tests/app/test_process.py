@@ -157,8 +157,8 @@ def test_what_cannot_start_is_one_line(
     broken = shutil.copytree(models, tmp_path / "bundles")
     (broken / "tiny-nli" / "head.onnx").write_bytes(b"no graph")
     address = ("127.0.0.1", 0)
-    with socket.create_server(address, reuse_port=True) as taken:  # as another service has it
-        port = str(taken.getsockname()[1])
+    with socket.create_server(address, reuse_port=True) as other:  # as another service has it
+        port = str(other.getsockname()[1])
         flags = {
             "bundle": {"models": str(broken)},
             "alias": {"aliases": "other=nothing"},
@@ -190,14 +190,14 @@ def test_descriptors_that_are_closed_at_the_start_are_no_sockets(models: Path) -
 
         wait_for(answers, "an answer")
         children = Path(f"/proc/{popen.pid}/task/{popen.pid}/children").read_text().split()
-        held = [
+        descriptors = [
             str(Path(f"/proc/{pid}/fd/{number}").readlink())
             for pid in (popen.pid, *children)
             for number in range(3)
         ]
         popen.send_signal(signal.SIGTERM)
         assert popen.wait(PATIENCE) == 0
-    assert held == [os.devnull] * 9
+    assert descriptors == [os.devnull] * 9
 
 
 def test_prometheus_scrapes_and_the_health_check_passes(

@@ -73,15 +73,15 @@ def clients(url: str, stack: ExitStack, number: int) -> list[httpx.Client]:
     return [stack.enter_context(client) for client in opened]
 
 
-def held_by(pid: int, port: int) -> int:
+def connections_of(pid: int, port: int) -> int:
     """How many connections of clients the process holds."""
-    held = set()
+    sockets = set()
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):  # closed meanwhile
-            held.add(str(entry.readlink()))
+            sockets.add(str(entry.readlink()))
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     established = [row for row in rows if row[3] == "01" and row[1].endswith(f":{port:04X}")]
-    return sum(f"socket:[{row[9]}]" in held for row in established)
+    return sum(f"socket:[{row[9]}]" in sockets for row in established)
 
 
 def begin(process: Process) -> socket.socket:
@@ -114,11 +114,13 @@ def test_connections_are_divided_and_one_page_counts_them_all(service: Process) 
     ready(service)
     before, url = count_of(service, ANSWERED), service.url()
     with ExitStack() as stack:
-        asking = clients(url, stack, 24)  # all of them to one process: once in eight million runs
-        answers = [client.post("/embed", json=BODY) for client in asking]
-        held = [held_by(pid, address(service)[1]) for pid in service.servers()]
-        assert sum(held) >= 24  # the last probe of /ready may still be open
-        assert min(held) > 0
+        connected = clients(
+            url, stack, 24
+        )  # all of them to one process: once in eight million runs
+        answers = [client.post("/embed", json=BODY) for client in connected]
+        counts = [connections_of(pid, address(service)[1]) for pid in service.servers()]
+        assert sum(counts) >= 24  # the last probe of /ready may still be open
+        assert min(counts) > 0
         rows = np.array([answer.json() for answer in answers])
         assert np.abs(rows - rows[0]).max() < 1e-6
 
@@ -127,26 +129,26 @@ def test_connections_are_divided_and_one_page_counts_them_all(service: Process) 
             text: str = client.get("/metrics").text
             return text if counted(text, ANSWERED) == before + 24 else None
 
-        for client in asking[:8]:
+        for client in connected[:8]:
             text = wait_for(partial(whole, client), "all answers on the page of metrics")
             assert counted(text, r'model_info\{[^}]*model="tiny-nli"[^}]*\}') == 1
         wanted = {"Accept": "application/openmetrics-text; version=1.0.0"}
-        families = text_string_to_metric_families(asking[0].get("/metrics", headers=wanted).text)
+        families = text_string_to_metric_families(connected[0].get("/metrics", headers=wanted).text)
         assert "heedful_request_duration_seconds" in {family.name for family in families}
-        created = {c.get("/v1/models").json()["data"][0]["created"] for c in asking}
+        created = {c.get("/v1/models").json()["data"][0]["created"] for c in connected}
         assert len(created) == 1
 
 
 def test_processes_without_descriptors_close_connections_and_go_on(service: Process) -> None:
     servers, limits = service.servers(), {}
     for pid in servers:  # which may open two files more than they have
-        held = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+        count = len(list(Path(f"/proc/{pid}/fd").iterdir()))
         limits[pid] = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (held + 2, limits[pid][1]))
-    with connections(service, 32) as asking:
-        for connection in asking:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (count + 2, limits[pid][1]))
+    with connections(service, 32) as connected:
+        for connection in connected:
             connection.sendall(HEALTH + b"Connection: close\r\n\r\n")
-        answers = [until_closed(connection) for connection in asking]
+        answers = [until_closed(connection) for connection in connected]
     for pid, before in limits.items():
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
     assert {answer[:13] for answer in answers} <= {b"HTTP/1.1 200 ", b""}
@@ -169,11 +171,11 @@ def test_who_was_connected_to_a_killed_process_is_cut_off_and_no_later_client(
             connection.sendall(HEALTH + b"X-Request-Id: the-idle-one\r\n\r\n")
             assert b"200 OK" in connection.recv(65536)
         wait_for(lambda: service.log.count("the-idle-one") == 2 or None, "their end")
-        asking = [stack.enter_context(begin(service)) for _ in range(4)]
-        for connection in asking:
+        connected = [stack.enter_context(begin(service)) for _ in range(4)]
+        for connection in connected:
             connection.sendall(SENT)
         send(service.servers(), signal.SIGKILL)
-        assert [until_closed(connection) for connection in (*asking, *idle)] == [b""] * 6
+        assert [until_closed(connection) for connection in (*connected, *idle)] == [b""] * 6
     wait_for(lambda: service.log.count(KILLED) == ends + 2 or None, "their end")
     wait_for(lambda: answered(service.url()) or None, "an answer")
     assert all(answered(service.url()) for _ in range(20))
@@ -227,20 +229,18 @@ def test_a_process_that_hangs_is_replaced_and_a_reload_does_not_wait_for_it(
 
 
 def test_a_dead_process_leaves_its_counts_and_no_file(service: Process, temporary: Path) -> None:
-    asked, files = (
-        r'requests_total\{model="none",route="/info",status="200"\}',
-        service.descriptors(),
-    )
+    counter = r'requests_total\{model="none",route="/info",status="200"\}'
+    descriptors = service.descriptors()
     # A route that no other test asks this service: an answer is counted after it is sent, here once.
     httpx.get(service.url() + "/info", headers=ALLOWED, timeout=PATIENCE)
-    before = wait_for(lambda: count_of(service, asked) or None, "a count")
+    before = wait_for(lambda: count_of(service, counter) or None, "a count")
     send(service.servers(), signal.SIGKILL)
     wait_for(lambda: len(service.servers()) == 2 or None, "two others")
     ready(service)
-    assert count_of(service, asked) == before
-    kept = {path.name for path in temporary.rglob("*")}
-    assert kept <= {".ses"}  # ONNX Runtime's; none of them is ours
-    wait_for(lambda: service.descriptors() <= files + 4 or None, "no more descriptors")
+    assert count_of(service, counter) == before
+    names = {path.name for path in temporary.rglob("*")}
+    assert names <= {".ses"}  # ONNX Runtime's; none of them is ours
+    wait_for(lambda: service.descriptors() <= descriptors + 4 or None, "no more descriptors")
 
 
 def test_an_answer_that_was_half_sent_is_cut_off(service: Process) -> None:
@@ -264,21 +264,23 @@ def test_an_answer_that_was_half_sent_is_cut_off(service: Process) -> None:
 def test_a_reload_reaches_every_process(several: Callable[..., Process], folder: Path) -> None:
     process = several(api_key=KEY, cache_items="0")
     with ExitStack() as stack:
-        asking = clients(process.ready(), stack, 4)
+        connected = clients(process.ready(), stack, 4)
 
         def vector() -> tuple[float, ...]:
             """Which all processes give."""
-            answers = [client.post("/embed", json=BODY).json() for client in asking]
+            answers = [client.post("/embed", json=BODY).json() for client in connected]
             [row] = {tuple(np.round(answer[0], 5)) for answer in answers}
             return row
 
         def version() -> set[str]:
-            infos = re.findall(r"^heedful_model_info\{(.*)\}", asking[0].get("/metrics").text, re.M)
+            infos = re.findall(
+                r"^heedful_model_info\{(.*)\}", connected[0].get("/metrics").text, re.M
+            )
             return {info for info in infos if 'model="tiny-nli"' in info}
 
         old, before = vector(), version()
         rebuild(folder, "tiny-nli", alpha=0.25)
-        answer = asking[1].post("/models/reload")
+        answer = connected[1].post("/models/reload")
         others = ["tiny-flat", "tiny-related", "tiny-sst2"]
         assert answer.json() == {"loaded": ["tiny-nli"], "unchanged": others, "removed": []}
         new = vector()
@@ -292,17 +294,17 @@ def test_a_reload_reaches_every_process(several: Callable[..., Process], folder:
         def reasons(client: httpx.Client) -> list[str] | None:
             return client.get("/ready").json().get("refused") or None
 
-        for client in asking:  # each process reloads in its own time
+        for client in connected:  # each process reloads in its own time
             [reason] = wait_for(partial(reasons, client), "a refusal")
             assert reason.startswith("bundle tiny-nli: encoder.onnx: ")
         assert vector() == new
-        refused = asking[2].post("/models/reload")
+        refused = connected[2].post("/models/reload")
         assert (refused.status_code, refused.json()["error"]["code"]) == (409, "bundle_refused")
 
         def recorded() -> (
             bool | None
         ):  # by one process, which need not be the one that has answered
-            text = asking[3].get("/metrics").text
+            text = connected[3].get("/metrics").text
             ends = ("ok", "refused")
             reloads = [counted(text, rf'reloads_total\{{result="{end}"\}}') for end in ends]
             lines = process.log.count("bundle refused, the model served before stays")
@@ -315,14 +317,14 @@ def test_a_reload_reaches_every_process(several: Callable[..., Process], folder:
         outputs = {"float32": Outputs(vectors, vectors)}
         wrong = Golden(["a"], [["a"]], [np.array([0])], outputs, {})  # type: ignore[arg-type]  # a literal
         replace_file(folder / "tiny-nli", GOLDEN, wrong.to_bytes())
-        failed = asking[0].post("/models/reload")
+        failed = connected[0].post("/models/reload")
         assert (failed.status_code, failed.json()["error"]["code"]) == (503, "unavailable")
         line = "the reload failed, the models served before stay"
         wait_for(lambda: process.log.count(line) == 2 or None, "the lines of both processes")
         assert vector() == new
         rebuild(folder, "tiny-nli", alpha=0.5)
-        assert asking[1].post("/models/reload").status_code == 200
-        assert asking[1].get("/ready").json() == {"status": "ready", "refused": []}
+        assert connected[1].post("/models/reload").status_code == 200
+        assert connected[1].get("/ready").json() == {"status": "ready", "refused": []}
 
 
 def replace_one(process: Process) -> None:

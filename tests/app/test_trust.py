@@ -55,13 +55,13 @@ async def test_it_comes_with_every_answer_when_asked_for(trusting: Client) -> No
     assert [row["labels"] for row in rows] == plain
     trust = [row["trust"] for row in rows]
     confidence = [labels[0]["score"] for labels in plain]
-    assert [one["confidence"] for one in trust] == pytest.approx(confidence)
-    assert [one["composed_words"] for one in trust] == pytest.approx([0, 0.5, 0])
+    assert [entry["confidence"] for entry in trust] == pytest.approx(confidence)
+    assert [entry["composed_words"] for entry in trust] == pytest.approx([0, 0.5, 0])
     vectors = await embed(trusting, texts, model="tiny-sst2")
     # Equally common distances: as far out or farther lies the share 1 - distance, the cosine.
     expected = np.clip(vectors @ vectors[2], 0, 1)
-    assert [one["typical"] for one in trust] == pytest.approx(expected, abs=2e-3)
-    assert all(one["typical"] == round(one["typical"], 3) for one in trust)
+    assert [entry["typical"] for entry in trust] == pytest.approx(expected, abs=2e-3)
+    assert all(entry["typical"] == round(entry["typical"], 3) for entry in trust)
     assert await ask(trusting, "/classify", inputs=texts[0], trust=True) == rows[0]
     explained = await ask(trusting, "/explain", inputs=texts[0], trust=True)
     assert explained["trust"] == pytest.approx(trust[0], abs=1e-5)

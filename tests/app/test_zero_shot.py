@@ -36,14 +36,14 @@ async def expected(
     if "cosine" in kinds:
         inputs = [{"source_sentence": text, "sentences": sentences} for sentences in sides]
         cosines = [
-            await ask(client, "/similarity", inputs=one, model="tiny-flat") for one in inputs
+            await ask(client, "/similarity", inputs=body, model="tiny-flat") for body in inputs
         ]
         odds *= np.exp(COSINE_WEIGHT * np.mean(cosines, axis=0))
         none *= np.exp(COSINE_WEIGHT * NONE_COSINE)
     if "entailment" in kinds:
         pairs = [{"premise": text, "hypothesis": sentence} for sentence in sides[0]]
-        judged = (await ask(client, "/nli", pairs=pairs, model="tiny-nli"))["results"]
-        odds *= [result["scores"]["entailment"] for result in judged]
+        results = (await ask(client, "/nli", pairs=pairs, model="tiny-nli"))["results"]
+        odds *= [result["scores"]["entailment"] for result in results]
         none *= NONE_ENTAILMENT
     if "polarity" in kinds:
         rows = await ask(client, "/classify", inputs=[text, *sides[0]], model="tiny-tone")
@@ -55,8 +55,10 @@ async def expected(
 
 def scores(row: list[dict[str, Any]]) -> list[float]:
     """In the order of LABELS; a row has its best label first."""
-    assert [one["score"] for one in row] == sorted((one["score"] for one in row), reverse=True)
-    by_label = {one["label"]: one["score"] for one in row}
+    assert [entry["score"] for entry in row] == sorted(
+        (entry["score"] for entry in row), reverse=True
+    )
+    by_label = {entry["label"]: entry["score"] for entry in row}
     return [by_label[label] for label in LABELS]
 
 
@@ -113,12 +115,12 @@ async def test_a_sentiment_model_scores_labels_too(
 @pytest.mark.parametrize("path", ["/classify", "/"])
 async def test_the_hubs_shape_gets_labels_alone(client: Client, path: str) -> None:
     """As InferenceClient.zero_shot_classification sends and reads it."""
-    ours = await ask(client, "/classify", inputs=TEXTS, labels=LABELS, multi_label=True)
+    plain = await ask(client, "/classify", inputs=TEXTS, labels=LABELS, multi_label=True)
     parameters = {"candidate_labels": LABELS, "multi_label": True, "hypothesis_template": None}
-    alone = await ask(client, path, inputs=TEXTS[0], parameters=parameters)
+    single = await ask(client, path, inputs=TEXTS[0], parameters=parameters)
     rows = await ask(client, path, inputs=TEXTS, parameters=parameters)
-    for row, own in zip([alone, *rows], [ours[0], *ours], strict=True):
-        assert scores(row) == pytest.approx(scores(own["labels"]))
+    for row, answer in zip([single, *rows], [plain[0], *plain], strict=True):
+        assert scores(row) == pytest.approx(scores(answer["labels"]))
 
 
 async def test_the_best_labels_a_single_one_and_a_hundred(client: Client) -> None:

@@ -85,13 +85,13 @@ def test_rows_are_read_as_they_were_written(name: str, rows: list[tuple[str, str
     format, write = WRITERS[name]
     content = write(rows)
     try:
-        found = [tuple(values) for _, values in read(content, format)]
+        rows_read = [tuple(values) for _, values in read(content, format)]
     except Refused as error:  # lines that are rows too
         is_one_row = any("\t" in cell and "\n" in cell for row in rows for cell in row)
         if not is_one_row or "each of these lines is a row too" not in str(error):
             raise
     else:
-        assert found == rows
+        assert rows_read == rows
 
 
 LINES = CELLS.map(lambda cell: re.sub(r"[\t\n\r]", "", cell)).filter(bool)
@@ -105,13 +105,13 @@ def test_of_a_table_written_by_hand_no_row_is_lost(rows: list[tuple[str, str]], 
     """Cells between tabs as they are. A cell that is quoted from end to end is read without its quotes."""
     content = end.join("\t".join(row) for row in [("text", "label"), *rows])
     try:
-        found = read(content.encode(), "tsv")
+        rows_read = read(content.encode(), "tsv")
     except Refused as error:
         if "each of these lines is a row too" not in str(error):
             raise
         return
-    assert [line for line, _ in found] == list(range(2, len(rows) + 2))
-    for (_, values), row in zip(found, rows, strict=True):
+    assert [line for line, _ in rows_read] == list(range(2, len(rows) + 2))
+    for (_, values), row in zip(rows_read, rows, strict=True):
         assert "\t".join(values).replace('"', "") == "\t".join(row).replace('"', "")
 
 
@@ -132,7 +132,7 @@ OPEN = 'text\tlabel\n"Good film\tpos\nfine\tpos\nit was bad"\tneg\n'
 
 
 @pytest.mark.parametrize(
-    ("format", "content", "said"),
+    ("format", "content", "message"),
     [
         (
             "tsv",
@@ -150,9 +150,11 @@ OPEN = 'text\tlabel\n"Good film\tpos\nfine\tpos\nit was bad"\tneg\n'
         ("jsonl", '[{"text": "a"}, {"text": "b"}]', r"t:1: not a JSON object"),
     ],
 )
-def test_what_may_be_one_row_or_several_is_refused(format: Format, content: str, said: str) -> None:
+def test_what_may_be_one_row_or_several_is_refused(
+    format: Format, content: str, message: str
+) -> None:
     columns = ["text", "label"] if "label" in content else ["text"]
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(Refused, match=message):
         read(content.encode(), format, columns)
 
 
@@ -161,7 +163,7 @@ TABLE = "text,label\nso,a\n"
 
 @pytest.mark.parametrize("format", ["csv", "tsv", "txt", "jsonl"])
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (TABLE.encode("utf-16"), "t is UTF-16: set --encoding utf-16$"),
         (b"\xfe\xff" + TABLE.encode("utf-16-be"), "t is UTF-16: set --encoding utf-16$"),
@@ -172,6 +174,6 @@ TABLE = "text,label\nso,a\n"
         (b"PK\x03\x04\x14\0", r"t is a zip file or a workbook: .* \.xlsx"),
     ],
 )
-def test_a_file_of_another_kind_is_named(format: Format, content: bytes, said: str) -> None:
-    with pytest.raises(Refused, match=said):
+def test_a_file_of_another_kind_is_named(format: Format, content: bytes, message: str) -> None:
+    with pytest.raises(Refused, match=message):
         read(content, format, ["text"])

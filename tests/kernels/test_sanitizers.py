@@ -54,8 +54,8 @@ def compiled(folder: Path, flags: str) -> dict[str, Path]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = (folder / "built").rglob("*.so")
-    return {path.name.partition(".")[0]: path for path in found}
+    libraries = (folder / "built").rglob("*.so")
+    return {path.name.partition(".")[0]: path for path in libraries}
 
 
 @pytest.fixture(scope="module")

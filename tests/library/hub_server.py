@@ -33,8 +33,8 @@ class _Answers(BaseHTTPRequestHandler):
             return self._json({"error": "Invalid credentials"}, 401)
         address = f"http://{self.headers['Host']}"
         if self.path == "/api/repos/create":
-            asked = json.loads(body)
-            name = "/".join(filter(None, [asked.get("organization"), asked["name"]]))
+            fields = json.loads(body)
+            name = "/".join(filter(None, [fields.get("organization"), fields["name"]]))
             self.repositories.setdefault(name, {})
             return self._json({"url": f"{address}/{name}"})
         if self.path == "/api/validate-yaml":
@@ -43,7 +43,7 @@ class _Answers(BaseHTTPRequestHandler):
             0
         ]
         if action == "preupload":
-            files = [one["path"] for one in json.loads(body)["files"]]
+            files = [file["path"] for file in json.loads(body)["files"]]
             modes = [{"path": f, "uploadMode": "regular", "shouldIgnore": False} for f in files]
             return self._json({"files": modes})
         for line in map(json.loads, body.splitlines()):
@@ -57,10 +57,10 @@ class _Answers(BaseHTTPRequestHandler):
         self._file(head=True)
 
     def do_GET(self) -> None:
-        found = re.match(r"^/api/models/([^/]+/[^/]+)/(revision|tree)/", self.path)
-        if not found:
+        match = re.match(r"^/api/models/([^/]+/[^/]+)/(revision|tree)/", self.path)
+        if not match:
             return self._file(head=False)
-        name, kind = found.groups()
+        name, kind = match.groups()
         if name not in self.repositories:
             return self._json(
                 {"error": "Repository not found"}, 404, {"X-Error-Code": "RepoNotFound"}
@@ -69,8 +69,8 @@ class _Answers(BaseHTTPRequestHandler):
             name, self.path.partition(f"/{kind}/")[2].partition("?")[0].partition("/")[0]
         )
         if name not in self.repositories:
-            said = {"error": "Invalid rev id"}
-            return self._json(said, 404, {"X-Error-Code": "RevisionNotFound"})
+            error = {"error": "Invalid rev id"}
+            return self._json(error, 404, {"X-Error-Code": "RevisionNotFound"})
         files = self.repositories[name]
         if kind == "revision":
             siblings = [{"rfilename": path} for path in files]
@@ -83,10 +83,10 @@ class _Answers(BaseHTTPRequestHandler):
         )
 
     def _file(self, *, head: bool) -> None:
-        found = re.match(r"^/([^/]+/[^/]+)/resolve/([^/]+)/(.*)$", self.path)
-        if not found:
+        match = re.match(r"^/([^/]+/[^/]+)/resolve/([^/]+)/(.*)$", self.path)
+        if not match:
             return self._json({"error": "Not found"}, 404)
-        name, revision, path = found.groups()
+        name, revision, path = match.groups()
         name = self._at(name, revision)
         content = self.repositories[name][path]
         self.send_response(200)
@@ -100,7 +100,7 @@ class _Answers(BaseHTTPRequestHandler):
 
     def _at(self, name: str, revision: str) -> str:
         """Where the files of this branch, tag or commit are: a test may put some under name@tag."""
-        for tag in (name, *(one for one in self.repositories if one.startswith(f"{name}@"))):
+        for tag in (name, *(tag for tag in self.repositories if tag.startswith(f"{name}@"))):
             if revision in ("main", tag.partition("@")[2], self._commit(tag)):
                 return tag
         return f"{name}@{revision}"

@@ -49,9 +49,11 @@ def _bundles(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("made", [SentenceEncoder("tiny-flat"), HeedfulClassifier("tiny-flat")])
-def test_scikit_learns_checks_of_what_takes_texts(check: Any, made: Any) -> None:
-    check(type(made).__name__, made)
+@pytest.mark.parametrize(
+    "estimator", [SentenceEncoder("tiny-flat"), HeedfulClassifier("tiny-flat")]
+)
+def test_scikit_learns_checks_of_what_takes_texts(check: Any, estimator: Any) -> None:
+    check(type(estimator).__name__, estimator)
 
 
 def test_the_encoder_in_a_pipeline_and_a_grid_search() -> None:
@@ -73,11 +75,11 @@ def test_rare_classes_may_count_as_much_as_common_ones_and_a_weight_as_so_many_r
 
     def probabilities(weight: str | None) -> Any:
         """The classifier's and scikit-learn's, of the texts that it has seen."""
-        made = HeedfulClassifier("tiny-flat", C=10, class_weight=weight).fit(texts, moods)
-        vectors = made.model_.encode(texts)
+        classifier = HeedfulClassifier("tiny-flat", C=10, class_weight=weight).fit(texts, moods)
+        vectors = classifier.model_.encode(texts)
         plain = LogisticRegression(C=10, class_weight=weight, max_iter=1000).fit(vectors, moods)
         expected = plain.predict_proba(vectors)
-        np.testing.assert_allclose(made.predict_proba(texts), expected, atol=1e-3)
+        np.testing.assert_allclose(classifier.predict_proba(texts), expected, atol=1e-3)
         return expected
 
     assert np.abs(probabilities("balanced") - probabilities(None)).max() > 0.05
@@ -107,20 +109,20 @@ def test_the_saved_bundle_predicts_the_same_in_the_service(
     tmp_path: Path, labels: list[Any], threshold: float
 ) -> None:
     """Its parser is found among the bundles of HEEDFUL_MODELS."""
-    made = HeedfulClassifier("tiny-sst2", C=5, threshold=threshold).fit(X, labels)
-    card = made.save(tmp_path / "tiny-mood", data="moods.csv")
+    classifier = HeedfulClassifier("tiny-sst2", C=5, threshold=threshold).fit(X, labels)
+    card = classifier.save(tmp_path / "tiny-mood", data="moods.csv")
     assert (card.task, card.kind) == ("mood", "classification")
-    assert card.labels == tuple(map(str, made.classes_))
+    assert card.labels == tuple(map(str, classifier.classes_))
     assert card.training.data[-1].name == "moods.csv"
 
     async def ask() -> Any:
         async with running(Options(tmp_path, threads=1)) as service:
             return (await asking.classify(service, X)).value
 
-    served, predicted = asyncio.run(ask()), made.predict(X).tolist()
+    served, predicted = asyncio.run(ask()), classifier.predict(X).tolist()
     assert [card.labels[i] for i in served.argmax(1)] == list(map(str, predicted))
     if threshold == 0.5:
-        np.testing.assert_allclose(served, made.predict_proba(X), atol=1e-5)
+        np.testing.assert_allclose(served, classifier.predict_proba(X), atol=1e-5)
     else:
         assert 0 < predicted.count("sad") < 6
 
@@ -131,11 +133,11 @@ def test_the_saved_bundle_answers_like_the_classifier_whatever_its_base_does(
 ) -> None:
     sst2 = read(models / "tiny-sst2")
     write(tmp_path / "tiny-base", sst2.card.fields() | answers, sst2.files)
-    made = HeedfulClassifier(tmp_path / "tiny-base", parser=models / "parser").fit(X, Y)
-    card = made.save(tmp_path / "tiny-mood")
+    classifier = HeedfulClassifier(tmp_path / "tiny-base", parser=models / "parser").fit(X, Y)
+    card = classifier.save(tmp_path / "tiny-mood")
     assert (card.abstain, card.multi_label) == (None, False)
     with heedful.load(tmp_path / "tiny-mood", parser=models / "parser") as model:
-        assert model.predict(X).tolist() == made.predict(X).tolist()
+        assert model.predict(X).tolist() == classifier.predict(X).tolist()
 
 
 def test_a_bundle_that_is_replaced_in_a_running_notebook(models: Path, tmp_path: Path) -> None:
@@ -143,16 +145,16 @@ def test_a_bundle_that_is_replaced_in_a_running_notebook(models: Path, tmp_path:
     flat, other = read(models / "tiny-flat"), read(models / "tiny-sst2")
     places: dict[str, Any] = {"models": tmp_path, "parser": models / "parser"}
     write(tmp_path / "tiny-flat", flat.card.fields(), flat.files)
-    made = HeedfulClassifier("tiny-flat", **places).fit(X, Y)
+    classifier = HeedfulClassifier("tiny-flat", **places).fit(X, Y)
     pipeline = make_pipeline(SentenceEncoder("tiny-flat", **places), LogisticRegression(C=100))
     pipeline.fit(X, Y)
     old = joblib.hash(pipeline[0].transform(X))
     write(tmp_path / "tiny-flat", other.card.fields(), other.files)
     with pytest.raises(BundleError, match=r"tiny-flat: .* HeedfulClassifier was fitted on"):
-        made.save(tmp_path / "tiny-mood")
+        classifier.save(tmp_path / "tiny-mood")
     version = read(tmp_path / "tiny-flat").card.version
-    assert made.fit(X, Y).model_.card.version == made.version_ == version
-    made.save(tmp_path / "tiny-mood")
+    assert classifier.fit(X, Y).model_.card.version == classifier.version_ == version
+    classifier.save(tmp_path / "tiny-mood")
     fitted = r"tiny-flat: .* SentenceEncoder was fitted on .*: fit it"
     with pytest.raises(BundleError, match=fitted):
         pipeline.predict(X)
@@ -164,11 +166,11 @@ def test_a_random_state_without_a_seed_is_saved_as_0_and_booleans_as_files_spell
     tmp_path: Path,
 ) -> None:
     state = np.random.RandomState(3)
-    made = HeedfulClassifier("tiny-flat", random_state=state).fit(X, [True, False] * 6)
-    card = made.save(tmp_path / "tiny-mood")
+    classifier = HeedfulClassifier("tiny-flat", random_state=state).fit(X, [True, False] * 6)
+    card = classifier.save(tmp_path / "tiny-mood")
     assert (card.training.seed, card.labels) == (0, ("false", "true"))
-    made.set_params(random_state=np.int64(3))
-    assert made.save(tmp_path / "tiny-mood").training.seed == 3
+    classifier.set_params(random_state=np.int64(3))
+    assert classifier.save(tmp_path / "tiny-mood").training.seed == 3
 
 
 @pytest.mark.parametrize(
@@ -203,21 +205,21 @@ def test_wrong_thresholds_are_named_and_a_probability_of_the_threshold_is_enough
         HeedfulClassifier("tiny-flat", threshold=0.7).fit(X, [0, 1, 2] * 4)
     with pytest.raises(ValueError, match="between 0 and 1"):
         HeedfulClassifier("tiny-flat", threshold=1.0).fit(X, Y)
-    made = HeedfulClassifier("tiny-flat").fit(X, Y)
-    row = made.predict_proba(X).argmax(axis=0)[1]
-    made.threshold = float(made.predict_proba([X[row]])[0, 1])
-    assert made.predict([X[row]])[0] == made.classes_[1]
-    made.threshold += 1e-6
-    assert made.predict([X[row]])[0] == made.classes_[0]
+    classifier = HeedfulClassifier("tiny-flat").fit(X, Y)
+    row = classifier.predict_proba(X).argmax(axis=0)[1]
+    classifier.threshold = float(classifier.predict_proba([X[row]])[0, 1])
+    assert classifier.predict([X[row]])[0] == classifier.classes_[1]
+    classifier.threshold += 1e-6
+    assert classifier.predict([X[row]])[0] == classifier.classes_[0]
 
 
 def test_a_saved_bundle_is_loaded_where_its_parser_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = HeedfulClassifier("tiny-flat").fit(X, Y)
-    made.save(tmp_path / "tiny-mood")
+    classifier = HeedfulClassifier("tiny-flat").fit(X, Y)
+    classifier.save(tmp_path / "tiny-mood")
     with heedful.load(tmp_path / "tiny-mood") as model:
-        assert model.predict(X).tolist() == made.predict(X).tolist()
+        assert model.predict(X).tolist() == classifier.predict(X).tolist()
     monkeypatch.delenv("HEEDFUL_MODELS")
     monkeypatch.chdir(tmp_path)
     remedy = r"/parser': name .* --parser, HEEDFUL_PARSER or parser="
@@ -228,31 +230,31 @@ def test_a_saved_bundle_is_loaded_where_its_parser_is_found(
 def test_a_classifier_is_not_saved_over_its_model_or_other_files(
     models: Path, tmp_path: Path
 ) -> None:
-    made = HeedfulClassifier("tiny-flat").fit(X, Y)
+    classifier = HeedfulClassifier("tiny-flat").fit(X, Y)
     card, notes = models / "tiny-flat" / "card.json", tmp_path / "notes" / "a.txt"
     notes.parent.mkdir()
     notes.write_text("years of work")
     before = card.read_bytes()
     for folder, reason in (
-        (card.parent, "tiny-flat: .*under the classifier: save into another"),
+        (card.parent, "tiny-flat: .*that the classifier uses: save into another"),
         (notes.parent, "not empty: name a new folder"),
     ):
         with pytest.raises(BundleError, match=reason):
-            made.save(folder)
+            classifier.save(folder)
     assert (card.read_bytes(), notes.read_text()) == (before, "years of work")
     for name in ("My_Model", "mood.v2", "größe", "a b"):
         with pytest.raises(BadInput, match=rf"^'{name}' names no bundle: use a-z, 0-9 and -$"):
-            made.save(tmp_path / name)
+            classifier.save(tmp_path / name)
 
 
 @pytest.mark.parametrize(
     ("labels", "reason"),
     [
-        (["1", "1.0"], "the label '1' is '1', as another one is"),
-        (["True", "true"], "the label 'True' is 'true', as another one is"),
+        (["1", "1.0"], "the label '1' reads '1', as another label does"),
+        (["True", "true"], "the label 'True' reads 'true', as another label does"),
         (["", "x"], "the label '' is blank"),
         (["\u200b", "x"], "the label '.*' is blank"),
-        (["x\u200b", "x"], "the label 'x' is 'x', as another one is"),
+        (["x\u200b", "x"], "the label 'x' reads 'x', as another label does"),
         (["\ud800", "x"], "the label '.*' holds half of a surrogate pair"),
         (["a\0b", "x"], "the label '.*' holds .* a NUL"),
     ],
@@ -260,9 +262,9 @@ def test_a_classifier_is_not_saved_over_its_model_or_other_files(
 def test_labels_that_a_bundle_cannot_tell_apart_are_named(
     tmp_path: Path, labels: list[str], reason: str
 ) -> None:
-    made = HeedfulClassifier("tiny-flat").fit(X, labels * 6)
+    classifier = HeedfulClassifier("tiny-flat").fit(X, labels * 6)
     with pytest.raises(BadInput, match=reason):
-        made.save(tmp_path / "tiny-mood")
+        classifier.save(tmp_path / "tiny-mood")
     assert not (tmp_path / "tiny-mood").exists()
 
 

@@ -30,18 +30,18 @@ def test_the_head_reads_them_and_the_sentence_vector_ends_before_them(tmp_path: 
         heedful.load(tmp_path / "wide-nli") as wide,
     ):
         assert wide.nli(PAIRS) == plain.nli(PAIRS)
-        whole = plain.encode(TEXTS, normalize_embeddings=False)
+        vectors_with_features = plain.encode(TEXTS, normalize_embeddings=False)
         vectors = wide.encode(TEXTS, normalize_embeddings=False)
-        np.testing.assert_array_equal(vectors, whole[:, :SIZE])
+        np.testing.assert_array_equal(vectors, vectors_with_features[:, :SIZE])
         assert wide.encode([]).shape == (0, SIZE)
         wanted = ExplainOptions(ablation=True, evidence=True)
-        pair = [one.explain(*PAIRS[0], wanted).answer["evidence"] for one in (plain, wide)]
+        pair = [model.explain(*PAIRS[0], wanted).answer["evidence"] for model in (plain, wide)]
         assert repr(pair[0]) == repr(pair[1])
-        alone = [one.explain(TEXTS[1], options=wanted).answer for one in (plain, wide)]
-        cosines = [one["ablation"][0]["cosine"] for one in alone]
+        single = [model.explain(TEXTS[1], options=wanted).answer for model in (plain, wide)]
+        cosines = [answer["ablation"][0]["cosine"] for answer in single]
         assert cosines[0] != cosines[1]
         index = typical(wide.encode(random_texts(4 * CENTROIDS)))
-        np.testing.assert_array_equal(index.share(whole), index.share(vectors))
+        np.testing.assert_array_equal(index.share(vectors_with_features), index.share(vectors))
 
 
 def test_a_linear_head_over_them_reads_the_sentence_vector(tmp_path: Path) -> None:
@@ -49,8 +49,10 @@ def test_a_linear_head_over_them_reads_the_sentence_vector(tmp_path: Path) -> No
     build_bundle(tmp_path, parser, name="wide-nli", kind="nli", **SIZES)
     rng = np.random.default_rng(0)
     head = LinearHead(rng.normal(size=(2, SIZE)), rng.normal(size=2), ("sad", "glad"))
-    made = Provenance("mood", DataCard(name="m", rows=3, licence="none", note=""), "none", seed=1)
-    card = write_bundle(read(tmp_path / "wide-nli"), head, made, tmp_path / "mood")
+    provenance = Provenance(
+        "mood", DataCard(name="m", rows=3, licence="none", note=""), "none", seed=1
+    )
+    card = write_bundle(read(tmp_path / "wide-nli"), head, provenance, tmp_path / "mood")
     assert (card.dimension, card.head_features) == (SIZE, ADDED)
     with heedful.load(tmp_path / "wide-nli") as base, heedful.load(tmp_path / "mood") as mood:
         vectors = base.encode(TEXTS, normalize_embeddings=False)

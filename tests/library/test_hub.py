@@ -48,8 +48,8 @@ def test_what_is_pulled_is_what_was_pushed(
     assert fingerprint(tmp_path / "new" / "parser") == fingerprint(models / "parser")
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["parser", "tiny-sst2"]
     texts = ["two kids", "the dog is bad"]
-    with heedful.load(f"hf://{NAME}") as pulled, heedful.load(models / "tiny-sst2") as own:
-        np.testing.assert_array_equal(pulled.predict_proba(texts), own.predict_proba(texts))
+    with heedful.load(f"hf://{NAME}") as pulled, heedful.load(models / "tiny-sst2") as local:
+        np.testing.assert_array_equal(pulled.predict_proba(texts), local.predict_proba(texts))
     pushed.clear()
     heedful.load(f"hf://{NAME}").close()  # from the cache
 
@@ -79,7 +79,7 @@ def test_the_model_card_is_the_hubs(pushed: Repositories, models: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "message"),
     [
         ("encoder.onnx", "not the file that card.json names"),
         ("card.json", "version is not that of the card"),
@@ -87,12 +87,12 @@ def test_the_model_card_is_the_hubs(pushed: Repositories, models: Path) -> None:
     ],
 )
 def test_a_changed_file_is_refused_and_nothing_is_written(
-    pushed: Repositories, tmp_path: Path, file: str, said: str
+    pushed: Repositories, tmp_path: Path, file: str, message: str
 ) -> None:
     pushed[NAME][file] = pushed[NAME][file].replace(b'"cost": "linear"', b'"cost": "quadratic"')
     if file != "card.json":
         pushed[NAME][file] += b" "
-    with pytest.raises(BundleError, match=said):
+    with pytest.raises(BundleError, match=message):
         pull(NAME, tmp_path / "new")
     assert list((tmp_path / "new").iterdir()) == []
 

@@ -121,7 +121,7 @@ def test_a_pickle_loads_it_again(models: Path, tmp_path: Path) -> None:
         np.testing.assert_array_equal(model.encode(TEXTS), expected)
     other = read(models / "tiny-flat")
     write(folder, other.card.fields(), other.files)
-    reason = r"tiny-sst2: .* the model that was pickled .*: load it by"
+    reason = r"tiny-sst2: .* the pickled model was .*: load it by"
     with pytest.raises(BundleError, match=reason):
         pickle.loads(pickled)
 
@@ -245,10 +245,10 @@ def test_pairs_in_every_shape(models: Path, capsys: pytest.CaptureFixture[str]) 
             assert nli.nli(pairs) == expected
         assert nli.nli([]) == []
         assert nli.nli(*PAIRS[0]) == expected[0]
-        alone = nli.nli(PAIRS, batch_size=1, show_progress_bar=True)
-        assert alone[1] == pytest.approx(expected[1], abs=1e-6)
+        single = nli.nli(PAIRS, batch_size=1, show_progress_bar=True)
+        assert single[1] == pytest.approx(expected[1], abs=1e-6)
         assert "tiny-nli" in capsys.readouterr().err
-        remedy = "give two strings in a tuple, or a dictionary of premise and hypothesis alone"
+        remedy = "give two strings in a tuple, or a dictionary with only premise and hypothesis"
         of_others = {"a": "kids", "b": "dog"}
         no_pairs: list[Any] = [of_others, {"kids", "dog"}, None, "ab", ["kids"], np.array(1)]
         for pair in ({**named[0], "label": "neutral"}, *no_pairs):
@@ -311,13 +311,13 @@ def test_a_missing_value_does_not_fit(model: Model) -> None:
 def test_a_document_of_spacy_is_read_with_its_tree(model: Model) -> None:
     """Whatever the model's own parser would say; white space is no word."""
     words = ["two", "kids", " ", "wash", "their", "hands"]
-    kept = [i for i, word in enumerate(words) if word != " "]
+    places = [i for i, word in enumerate(words) if word != " "]
     vectors, vocab = [], spacy.blank("en").vocab
     for heads in ([1, 3, 1, 3, 5, 3], [0, 0, 1, 1, 3, 4]):
         doc = Doc(vocab, words, heads=heads, deps=["dep"] * 6)
         tokens = model.explain(doc).answer["sentences"][0]["tokens"]
-        assert [(token["text"], kept[token["head"]], token["start"]) for token in tokens] == [
-            (words[i], heads[i], doc[i].idx) for i in kept
+        assert [(token["text"], places[token["head"]], token["start"]) for token in tokens] == [
+            (words[i], heads[i], doc[i].idx) for i in places
         ]
         vectors.append(model.encode(doc))
         np.testing.assert_array_equal(vectors[-1], model.encode([doc, doc.text])[0])
@@ -363,8 +363,8 @@ def test_what_cannot_be_loaded_is_named(
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "card.json").touch()
     reason = "tiny-sst2 does not do nli: load a bundle of the kind nli"
-    with heedful.load(tmp_path / "tiny-sst2") as alone, pytest.raises(WrongTask, match=reason):
-        alone.nli(PAIRS)
+    with heedful.load(tmp_path / "tiny-sst2") as model, pytest.raises(WrongTask, match=reason):
+        model.nli(PAIRS)
 
 
 THREE = np.ones((2, 3), np.float32)
@@ -425,8 +425,8 @@ def test_labels_of_the_callers(models: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert cosine != nli.classify(texts, labels)
         assert all(sum(row.scores.values()) == pytest.approx(1) for row in both)
         monkeypatch.setattr(library_inputs, "CHUNK", 16)
-        for whole, part in zip(both, embedding.classify(texts, labels, nli=nli), strict=True):
-            assert part.scores == pytest.approx(whole.scores, abs=1e-4)
+        for answer, part in zip(both, embedding.classify(texts, labels, nli=nli), strict=True):
+            assert part.scores == pytest.approx(answer.scores, abs=1e-4)
         assert embedding.classify([], labels) == []
         with pytest.raises(BadInput, match=r"labels\[1\] repeats labels\[0\]"):
             embedding.classify(texts, ["dog", "Dog"])
@@ -438,15 +438,15 @@ def test_labels_of_the_callers(models: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_vectors_in_fewer_bits(model: Model) -> None:
     """As sentence-transformers' quantize_embeddings (v3, util/quantization.py) writes bits."""
-    whole, bytes_ = model.encode(TEXTS), model.encode(TEXTS, precision="int8")
+    vectors, bytes_ = model.encode(TEXTS), model.encode(TEXTS, precision="int8")
     assert bytes_.dtype.name == "int8"
     assert np.abs(bytes_).max(axis=1).tolist() == [127] * len(TEXTS)
     cosines = model.similarity(bytes_, bytes_)
-    np.testing.assert_allclose(cosines, model.similarity(whole, whole), atol=0.02)
+    np.testing.assert_allclose(cosines, model.similarity(vectors, vectors), atol=0.02)
     np.testing.assert_array_equal(model.encode(TEXTS[2], precision="int8"), bytes_[2])
     above = model.encode(TEXTS, precision="uint8")
     np.testing.assert_array_equal(above, bytes_.astype(int) + 128)
-    packed = np.packbits(whole > 0).reshape(len(TEXTS), -1)
+    packed = np.packbits(vectors > 0).reshape(len(TEXTS), -1)
     bits, binary = (model.encode(TEXTS, precision=kind) for kind in ("ubinary", "binary"))
     np.testing.assert_array_equal(bits, packed)
     np.testing.assert_array_equal(binary, (packed - 128).astype(np.int8))

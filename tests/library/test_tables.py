@@ -42,7 +42,7 @@ def test_embed(models: Path, model: Model) -> None:
     long = f"body has 20 tokens and is longer than tiny-sst2 reads {limits}"
     nul, blank = "body holds a NUL character", "body is blank"
     assert reasons == ["None", blank, long, blank, nul, "None"]
-    assert rows["embedding"].is_null().to_pylist() == [one == "error" for one in outcomes]
+    assert rows["embedding"].is_null().to_pylist() == [outcome == "error" for outcome in outcomes]
     none = answers(table(models, "embed", "tiny-flat"), text=pa.array([], pa.string()))
     assert none.schema == answers(table(models, "embed", "tiny-flat"), text=["dog"]).schema
 

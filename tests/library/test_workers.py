@@ -15,8 +15,8 @@ import os, signal, sys, time
 from pathlib import Path
 
 def workers():
-    children = [one for file in Path("/proc/self/task").glob("*/children") for one in file.read_text().split()]
-    return [one for one in children if b"LokyProcess" in Path(f"/proc/{one}/cmdline").read_bytes()]
+    children = [pid for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+    return [pid for pid in children if b"LokyProcess" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 import heedful
 assert not {'numpy', 'spacy', 'onnxruntime'} & set(sys.modules)
@@ -67,7 +67,7 @@ print(model.encode(["kids"] * 2000).shape)
 before = workers()
 for child in before:
     variables = Path(f"/proc/{{child}}/environ").read_bytes().split(b"\\0")
-    print([one.decode() for one in variables if one.startswith(b"OPENBLAS_NUM_THREADS")])
+    print([variable.decode() for variable in variables if variable.startswith(b"OPENBLAS_NUM_THREADS")])
 try:
     os.killpg(0, signal.SIGINT)  # as a notebook's, which reaches the processes too
     time.sleep({PATIENCE})  # the interrupt may come a moment later

@@ -12,6 +12,10 @@ OPTIONS = {
 
 def accessible(page: Page) -> None:
     """axe finds nothing serious or critical."""
-    found = Axe().run(page, options=OPTIONS).response["violations"]
-    bad = [(one["id"], one["impact"]) for one in found if one["impact"] in ("serious", "critical")]
+    violations = Axe().run(page, options=OPTIONS).response["violations"]
+    bad = [
+        (violation["id"], violation["impact"])
+        for violation in violations
+        if violation["impact"] in ("serious", "critical")
+    ]
     assert bad == []

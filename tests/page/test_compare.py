@@ -51,8 +51,8 @@ def test_a_guess_is_called_one(compare: Page) -> None:
     for first, second in ((KIDS, ASLEEP), ("She is a doctor.", "She works in a hospital.")):
         answer = follow(compare, f"tab=compare&first={first}&second={second}")
         scores = ask_service(compare, "nli", premise=first, hypothesis=second)["scores"]
-        said = answer.locator("h2").first.inner_text()
-        assert said.startswith("Not sure: perhaps the second") == (max(scores.values()) < 0.6)
+        heading = answer.locator("h2").first.inner_text()
+        assert heading.startswith("Not sure: perhaps the second") == (max(scores.values()) < 0.6)
         sure.add(max(scores.values()) >= 0.6)
     assert sure == {True, False}
 
@@ -89,13 +89,13 @@ def test_changes_show_what_is_seen_and_missed(
     ):
         with compare.expect_response("**/nli") as answered:
             answer.get_by_role("button", name=name).click()
-        found = answer_again(compare, answered.value)
+        result = answer_again(compare, answered.value)
         row = rows.filter(has=compare.get_by_text(expected, exact=True))
-        share = 100 * found["scores"][found["label"]]
-        expect(row.locator("td").nth(1)).to_have_text(f"{found['label']} {share:.1f} %")
-        seen = found["label"] == "contradiction"
-        said = "was" if "Swap" in name else "sees" if seen else "misses"
-        expect(answer.locator(".remark")).to_contain_text(f"The verdict {said}")
+        share = 100 * result["scores"][result["label"]]
+        expect(row.locator("td").nth(1)).to_have_text(f"{result['label']} {share:.1f} %")
+        seen = result["label"] == "contradiction"
+        verb = "was" if "Swap" in name else "sees" if seen else "misses"
+        expect(answer.locator(".remark")).to_contain_text(f"The verdict {verb}")
     keep(compare, "changes")
     accessible(compare)
     compare.get_by_role("button", name="on and off").click()

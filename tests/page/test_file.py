@@ -24,17 +24,17 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_opens_from_the_disk_and_asks_for_nothing(written: Path, browser: Browser) -> None:
     """The file comes first: Playwright's loop runs from then on."""
-    said: list[str] = []
-    asked: list[str] = []
+    messages: list[str] = []
+    urls: list[str] = []
     page = browser.new_page(viewport={"width": 360, "height": 740})
-    page.on("console", lambda message: said.append(message.text))
-    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("request", lambda request: urls.append(request.url))
     page.goto(written.as_uri())
     assert page.title() == "What ms-san-nli attends to"
     assert page.locator("figure[data-map]").count() == 13  # six heads a side, and across
     assert page.locator("path.arc").count() == 7 + 5
     assert width_of(page) <= 360
-    assert (said, asked) == ([], [written.as_uri()])
+    assert (messages, urls) == ([], [written.as_uri()])
     accessible(page)
     page.close()
 
@@ -43,8 +43,8 @@ def content(classes: int) -> dict[str, object]:
     """A report of so many labels, 4,321 rows each."""
     labels = [f"a long name of class {i}" for i in range(classes)]
     table = [[4321 if i == j else 87 for j in range(classes)] for i in range(classes)]
-    one = {"score": 0.9, "low": 0.85, "high": 0.95, "deviation": 0.01, "macro_f1": 0.9}
-    one |= {"log_loss": 0.3, "rows": 500, "seconds": 3.0, "chosen": True}
+    score = {"score": 0.9, "low": 0.85, "high": 0.95, "deviation": 0.01, "macro_f1": 0.9}
+    score |= {"log_loss": 0.3, "rows": 500, "seconds": 3.0, "chosen": True}
     counts = np.full(classes, 4321)
     return {
         "bundle": "ms-san-mails",
@@ -56,7 +56,7 @@ def content(classes: int) -> dict[str, object]:
         "held_out": "every row once, in 5 parts",
         "most_frequent_label": 0.5,
         "metric": "accuracy",
-        "candidates": [{"name": "TF-IDF + frozen vectors + LR, C 10", **one}],
+        "candidates": [{"name": "TF-IDF + frozen vectors + LR, C 10", **score}],
         "references": [],
         "skipped": [],
         "temperature": 1.0,
@@ -75,12 +75,12 @@ def test_a_report_fits_375_pixels(browser: Browser, tmp_path: Path, classes: int
     opened = browser.new_page(viewport={"width": 375, "height": 700})
     opened.goto(f"file://{file}")
     assert width_of(opened) <= 375
-    whole = "table => table.scrollWidth <= table.clientWidth"
+    fits = "table => table.scrollWidth <= table.clientWidth"
     if classes <= 8:
         table = opened.locator("table.confusion")
-        assert table.evaluate(whole)
+        assert table.evaluate(fits)
         assert table.locator("tr").count() == classes + 1
     else:
-        given = opened.locator("h2", has_text="Which label").locator("+ table")
-        assert given.evaluate(whole)
+        table_of_labels = opened.locator("h2", has_text="Which label").locator("+ table")
+        assert table_of_labels.evaluate(fits)
     opened.close()

@@ -32,11 +32,11 @@ def test_labels_of_ones_own_are_tags(label: Page, keep: Callable[[Page, str], No
         field.press("Backspace")  # the last tag
     with label.expect_response("**/classify") as answered:
         label.get_by_role("button", name="Remove the label billing").click()
-    found = answer_again(label, answered.value)
+    result = answer_again(label, answered.value)
     labels = ["delivery", "account", "broken product", "sports"]
-    assert sorted(one["label"] for one in found["labels"]) == sorted(labels)
-    shares = {one["label"]: one["score"] for one in found["labels"]}
-    shares["None of these"] = found["none"]
+    assert sorted(entry["label"] for entry in result["labels"]) == sorted(labels)
+    shares = {entry["label"]: entry["score"] for entry in result["labels"]}
+    shares["None of these"] = result["none"]
     answer = label.locator("#answer-label:not([aria-busy])")
     expect(answer.locator(".bar")).to_have_count(5)
     texts = answer.locator(".scores > span").all_inner_texts()
@@ -63,11 +63,11 @@ def test_an_example_brings_its_labels_and_a_classifier_its_examples(label: Page)
     expect(label.locator("#answer-label:not([aria-busy]) h2")).to_have_text("cooking")
     label.locator("#model-label").select_option("lama-r8")
     text = label.locator("#text").input_value()
-    found = ask_service(label, "explain", inputs=text, model="lama-r8", trust=True)
-    best = found["prediction"]["label"]
-    unsure = "Not sure: perhaps " if found["prediction"]["scores"][best] < 0.5 else ""
+    result = ask_service(label, "explain", inputs=text, model="lama-r8", trust=True)
+    best = result["prediction"]["label"]
+    unsure = "Not sure: perhaps " if result["prediction"]["scores"][best] < 0.5 else ""
     expect(label.locator("#answer-label h2")).to_have_text(unsure + best)
-    assert found["trust"]["typical"] < 0.1
+    assert result["trust"]["typical"] < 0.1
     expect(label.locator("#answer-label .trust")).to_contain_text("texts that it learned from")
     label.locator("#model-label").select_option("ms-san-trec")
     expect(label.locator("#tags")).to_be_hidden()
@@ -91,13 +91,15 @@ def test_a_file_is_labelled(label: Page, tmp_path: Path) -> None:
     expect(answer.locator(".labelled tbody tr")).to_have_count(45)
     save(label, answer, "Save CSV", tmp_path / "labelled.csv")
     with (tmp_path / "labelled.csv").open(newline="") as saved:
-        found = list(csv.DictReader(saved))
-    assert [row["text"] for row in found] == texts
-    alone = ask_service(label, "classify", inputs=texts[:3], labels=["cooking", "sports"])
-    for row, one in zip(found, alone, strict=False):
-        scores = {entry["label"]: entry["score"] for entry in one["labels"]}
+        labelled = list(csv.DictReader(saved))
+    assert [row["text"] for row in labelled] == texts
+    answers = ask_service(label, "classify", inputs=texts[:3], labels=["cooking", "sports"])
+    for row, result in zip(labelled, answers, strict=False):
+        scores = {entry["label"]: entry["score"] for entry in result["labels"]}
         assert float(row["score cooking"]) == pytest.approx(scores["cooking"], abs=1e-3)
-        assert row["label"] == ("None of these" if one["none"] > 0.5 else one["labels"][0]["label"])
+        assert row["label"] == (
+            "None of these" if result["none"] > 0.5 else result["labels"][0]["label"]
+        )
     accessible(label)
 
 
@@ -122,11 +124,13 @@ def test_a_text_may_have_several_labels_or_none(relating: str, browser: Browser)
         for text in ("bad", "dog", "two dogs wash", "their hands", "man is not bad"):
             with page.expect_response("**/classify") as answered:
                 enter(page, "#text", text)
-            scores = {one["label"]: one["score"] for one in answer_again(page, answered.value)}
+            scores = {
+                entry["label"]: entry["score"] for entry in answer_again(page, answered.value)
+            }
             likely = [name for name in scores if scores[name] >= 0.5]
             likely.sort(key=lambda name: -scores[name])
-            said = ", ".join(likely) or "No label is probable enough"
-            expect(answer.locator("h2")).to_have_text(said)
+            heading = ", ".join(likely) or "No label is probable enough"
+            expect(answer.locator("h2")).to_have_text(heading)
             expect(answer.locator(".scores > span.best:nth-child(3n + 1)")).to_have_text(likely)
             numbers.add(len(likely))
         assert numbers - {1}

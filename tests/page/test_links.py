@@ -15,8 +15,8 @@ def copied_link(page: Page, tab: str) -> str:
     actions.get_by_role("button", name="Copy link").click()
     expect(actions.get_by_role("status")).to_have_text("Link copied.")
     expect(actions.get_by_role("status")).to_be_in_viewport()
-    found: str = page.evaluate("navigator.clipboard.readText()")
-    return found
+    text: str = page.evaluate("navigator.clipboard.readText()")
+    return text
 
 
 def test_a_link_gives_the_same_answer(why: Page, browser: Browser) -> None:

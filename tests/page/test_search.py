@@ -93,31 +93,31 @@ def test_results_are_the_nearest_texts_as_one_types(example: Page) -> None:
         expect(page.locator(".results .text")).to_have_text(order)
         nothing = page.get_by_text("Nothing here is close to the question")
         expect(nothing).to_have_count(int(cosines.max() < 0.3))
-    alike = [float(one.split()[0]) for one in page.locator(".results .meta").all_inner_texts()]
+    alike = [float(line.split()[0]) for line in page.locator(".results .meta").all_inner_texts()]
     assert alike == pytest.approx(sorted(cosines, reverse=True), abs=0.006)
     page.locator("#query").fill("")
     expect(page.locator(".results .text")).to_have_text(LINES)
 
 
 @pytest.mark.parametrize(
-    ("texts", "asked", "between"),
+    ("texts", "query", "between"),
     [(LINES, "where is the puppy?", r"\s+"), ([STAY, *LINES], "a quiet room", r"(?<=[.,])\s+")],
     ids=["words", "clauses"],
 )
 def test_marked_words_are_those_that_made_the_match(
-    page: Page, texts: list[str], asked: str, between: str
+    page: Page, texts: list[str], query: str, between: str
 ) -> None:
     """Without one of them the text is farther from the question than without any that is not marked: a word,
     or of a long text a clause, to which it is scrolled."""
     use(page, texts)
-    page.locator("#query").fill(asked)
+    page.locator("#query").fill(query)
     mark = page.locator(".results li").first.locator("mark")
     expect(mark.first).to_be_visible()
     expect(mark.first).to_be_in_viewport()
     marked = mark.all_inner_texts()
     parts = re.split(between, results(page)[0])
     shorter = [" ".join(parts[:i] + parts[i + 1 :]) for i in range(len(parts))]
-    question, *left = vectors(page, [asked, *shorter])
+    question, *left = vectors(page, [query, *shorter])
     without = np.array(left) @ question
     is_marked = np.array([part in marked for part in parts])
     assert without[is_marked].max() < without[~is_marked].min()
@@ -130,27 +130,27 @@ def test_the_same_and_the_opposite_are_said(example: Page) -> None:
     page.locator("#query").fill(question)
     expect(page.locator(".results li").first).to_contain_text("say the same")
     texts = results(page)[:5]
-    said = page.locator(".results li").all_inner_texts()[:5]
-    asked, *found = vectors(page, [question, *texts])
-    for text, line, vector in zip(texts, said, found, strict=True):
+    messages = page.locator(".results li").all_inner_texts()[:5]
+    query, *text_vectors = vectors(page, [question, *texts])
+    for text, line, vector in zip(texts, messages, text_vectors, strict=True):
         pairs = [{"premise": a, "hypothesis": b} for a, b in ((question, text), (text, question))]
         scores = [result["scores"] for result in ask_service(page, "nli", pairs=pairs)["results"]]
         for label, phrase in (("entailment", "say the same"), ("contradiction", "the opposite")):
             both = min(score[label] for score in scores)
-            assert (phrase in line) == (both >= 0.7 and vector @ asked >= 0.7), (text, both)
-    assert "the opposite" in "".join(said)
+            assert (phrase in line) == (both >= 0.7 and vector @ query >= 0.7), (text, both)
+    assert "the opposite" in "".join(messages)
 
 
 def test_a_term_is_explained_on_tap(page: Page) -> None:
     """The whole of it is seen."""
-    for name, said in (
+    for name, message in (
         ("How the map is drawn", "principal components"),
         ("How the list", "cosine"),
     ):
         page.get_by_role("button", name=name).focus()
         page.keyboard.press("Enter")
         term = page.locator(".term:popover-open")
-        expect(term).to_contain_text(said)
+        expect(term).to_contain_text(message)
         assert term.evaluate("one => one.scrollHeight <= one.clientHeight")
         page.keyboard.press("Escape")
         expect(term).to_have_count(0)
@@ -178,8 +178,8 @@ FILES: dict[str, tuple[str | bytes, str | list[str]]] = {
 def test_files_are_read(page: Page) -> None:
     use(page, LINES)
     page.locator("#query").fill("")
-    kept = list(LINES)
-    expect(page.locator(".results .text")).to_have_text(kept)
+    shown = list(LINES)
+    expect(page.locator(".results .text")).to_have_text(shown)
     for name, (content, expected) in FILES.items():
         attach(page, "#search-file", name, content)
         if isinstance(expected, str):
@@ -188,8 +188,8 @@ def test_files_are_read(page: Page) -> None:
             named = page.locator("#search-collection .collected")
             expect(named).to_have_text(f"2 texts from {name}")
             expect(page.locator("#error")).to_have_text("")
-            kept = list(expected)
-        expect(page.locator(".results .text")).to_have_text(kept)
+            shown = list(expected)
+        expect(page.locator(".results .text")).to_have_text(shown)
 
 
 def test_a_dropped_file_of_many_rows_with_columns(page: Page) -> None:
@@ -203,10 +203,10 @@ def test_a_dropped_file_of_many_rows_with_columns(page: Page) -> None:
                 self.disconnect();
                 done(getComputedStyle(view.querySelector(".results")).opacity);
             }).observe(document.querySelector("#answer-search"), {attributes: true, subtree: true}));
-            const given = new DataTransfer();
-            given.items.add(new File([content], "many.csv"));
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([content], "many.csv"));
             const panel = document.querySelector("#panel-search");
-            panel.dispatchEvent(new DragEvent("drop", {dataTransfer: given, bubbles: true}));
+            panel.dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, bubbles: true}));
             return pale;
         }""",
         "id,text,tag\n" + rows,
@@ -264,8 +264,8 @@ def test_near_duplicates_are_listed(page: Page) -> None:
     slider = page.get_by_label("At least this much alike")
     for least in ("0.7", "0.95"):
         slider.fill(least)
-        found = vectors(page, texts)
-        cosines = found @ found.T
+        text_vectors = vectors(page, texts)
+        cosines = text_vectors @ text_vectors.T
         pairs = np.argwhere(np.triu(cosines >= float(least), 1))
         expect(page.locator(".pairs li")).to_have_count(len(pairs))
     expect(page.locator(".pairs li").first).to_contain_text("the same text")
@@ -308,8 +308,8 @@ def test_the_map(example: Page, keep: Callable[[Page, str], None]) -> None:
 def test_the_matrix_is_whole(page: Page, lines: list[str]) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})
     use(page, lines)
-    whole = page.locator("details", has_text="Similarity of every two texts").last
-    whole.evaluate("one => { one.open = true; }")
+    matrix = page.locator("details", has_text="Similarity of every two texts").last
+    matrix.evaluate("one => { one.open = true; }")
     name = page.get_by_text(f"How alike every two of {len(lines)} texts are")
     expect(name).to_be_visible()
     square = page.locator(".matrix canvas")

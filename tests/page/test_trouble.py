@@ -106,10 +106,10 @@ def refuse(answer: tuple[int, str] | None, route: Route) -> None:
 def test_a_service_that_does_not_answer(page: Page) -> None:
     """The page says what happened, and answers the next question."""
     page.get_by_role("tab", name="Search").click()
-    for name, (answer, said) in BROKEN.items():
+    for name, (answer, message) in BROKEN.items():
         page.route("**/embed", partial(refuse, answer))
         page.locator("#query").fill(f"a question of the kind {name}")
-        expect(page.locator("#error")).to_contain_text(said)
+        expect(page.locator("#error")).to_contain_text(message)
         expect(page.locator(".old .results")).to_be_visible()  # pale: of the question before
         page.unroute("**/embed")
         page.locator("#query").fill("another question")
@@ -133,17 +133,17 @@ def test_a_question_that_another_tab_stopped_is_asked_again(why: Page) -> None:
     why.unroute("**/explain")
     with why.expect_response("**/explain") as answered:
         why.get_by_role("tab", name="Why").click()
-    found = answer_again(why, answered.value)
-    assert found["model"] == "ms-san-trec"
-    expect(explained(why).locator("h2").first).to_contain_text(found["prediction"]["label"])
+    result = answer_again(why, answered.value)
+    assert result["model"] == "ms-san-trec"
+    expect(explained(why).locator("h2").first).to_contain_text(result["prediction"]["label"])
 
 
 def test_a_prior_of_a_tab_that_was_left_stops_no_other_question(why: Page) -> None:
     follow(why, "tab=label&model=ms-san-sst2&text=A+film")
     follow(why, WHY)
     explained(why)
-    held: list[Route] = []
-    why.route("**/classify", lambda route: held.append(route))
+    routes: list[Route] = []
+    why.route("**/classify", lambda route: routes.append(route))
     prior = "#answer-why input[data-prior=direction]"
     with why.expect_request("**/classify"):
         why.evaluate(
@@ -155,7 +155,7 @@ def test_a_prior_of_a_tab_that_was_left_stops_no_other_question(why: Page) -> No
             prior,
         )
     why.evaluate(LATER)  # the page would ask with the prior
-    for route in held:
+    for route in routes:
         route.continue_()
     expect(why.locator("#answer-label h2")).to_be_visible()
     why.get_by_role("tab", name="Why").click()
@@ -165,26 +165,26 @@ def test_a_prior_of_a_tab_that_was_left_stops_no_other_question(why: Page) -> No
 
 def test_a_prior_just_before_another_question_does_not_replace_it(why: Page) -> None:
     why.locator("#why-text").fill("Another question")
-    with why.expect_request("**/explain") as asked:
+    with why.expect_request("**/explain") as request:
         why.evaluate(
             """() => {
                 document.querySelector("#answer-why input[data-prior=direction]").click();
                 document.querySelector("form[data-tab=why] [type=submit]").click();
             }"""
         )
-    assert (asked.value.post_data_json or {})["inputs"] == "Another question"
+    assert (request.value.post_data_json or {})["inputs"] == "Another question"
     why.evaluate(LATER)
     expect(explained(why).locator(".tree .word")).to_have_text(["Another", "question"])
     assert "why-text=Another+question" in why.url
 
 
 def test_enter_that_ends_a_composition_asks_nothing(why: Page) -> None:
-    asked: list[str] = []
-    why.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    paths: list[str] = []
+    why.on("request", lambda request: paths.append(urlsplit(request.url).path))
     why.locator("#why-text").dispatch_event("keydown", {"key": "Enter", "isComposing": True})
     with why.expect_response("**/explain"):
         why.locator("#why-text").press("Enter")
-    assert asked.count("/explain") == 1
+    assert paths.count("/explain") == 1
 
 
 def test_what_the_service_cuts_is_said(relating: str, browser: Browser) -> None:
@@ -245,14 +245,14 @@ def test_a_page_opened_before_the_models_are_loaded(browser: Browser, locked: Pr
     expect(page.locator("#model-compare")).to_be_hidden()
     expect(page.locator("#answer-compare .requests summary")).to_contain_text("/embed")
     page.get_by_role("tab", name="Search").click()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    paths: list[str] = []
+    page.on("request", lambda request: paths.append(urlsplit(request.url).path))
     page.locator("#query").fill("two dogs")
     # The step of the page in which it would ask for entailment.
     page.wait_for_url("**query=two+dogs**")
     page.evaluate("1")
-    assert "/embed" in asked
-    assert "/nli" not in asked
+    assert "/embed" in paths
+    assert "/nli" not in paths
     page.goto(f"{url}/#tab=why&model=ms-san-nli&why-text=A+man&why-second=A+dog")
     expect(page.locator("#error")).to_contain_text("the model ms-san-nli, which is not loaded")
     expect(page.get_by_role("tab", selected=True)).to_have_text("Why")

@@ -73,9 +73,9 @@ def test_evidence_is_the_services(pair: Page) -> None:
     page = pair
     with page.expect_response("**/explain") as answered:
         page.get_by_role("button", name="Explain").click()
-    found = answer_again(page, answered.value)
+    result = answer_again(page, answered.value)
     answer = explained(page)
-    for side, evidence in enumerate(found["evidence"]["sentences"]):
+    for side, evidence in enumerate(result["evidence"]["sentences"]):
         picture = answer.locator(".picture").nth(side)
         assert numbers(picture) == pytest.approx(evidence["margins"], abs=0.051)
         by_evidence = colours(picture)
@@ -91,10 +91,10 @@ def test_evidence_that_rounds_to_nothing_is_pale(why: Page) -> None:
 
     def small(route: Route) -> None:
         answered = route.fetch()
-        found = answered.json()
-        for evidence in found["evidence"]["sentences"]:
-            evidence["margins"] = [1e-3 * one for one in evidence["margins"]]
-        route.fulfill(response=answered, json=found)
+        result = answered.json()
+        for evidence in result["evidence"]["sentences"]:
+            evidence["margins"] = [1e-3 * margin for margin in evidence["margins"]]
+        route.fulfill(response=answered, json=result)
 
     tokens = why.locator("#answer-why .tokens button")
     colour = "all => all.map(b => Number(getComputedStyle(b).backgroundColor.match(/[\\d.]+/g)[3]))"
@@ -109,9 +109,9 @@ def test_evidence_that_rounds_to_nothing_is_pale(why: Page) -> None:
 def test_another_model_leaves_no_old_answer(why: Page) -> None:
     with why.expect_response("**/explain") as answered:
         why.locator("#model-why").select_option("ms-san-trec")
-    found = answer_again(why, answered.value)
-    assert found["model"] == "ms-san-trec"
-    label = found["prediction"]["label"]
+    result = answer_again(why, answered.value)
+    assert result["model"] == "ms-san-trec"
+    label = result["prediction"]["label"]
     expect(explained(why).locator("h2").first).to_have_text(label)
     with why.expect_response("**/explain") as answered:  # a model of pairs gets a pair
         why.locator("#model-why").select_option("ms-san-relatedness")
@@ -246,9 +246,9 @@ def test_heads_and_their_priors(pair: Page, keep: Callable[[Page, str], None]) -
     expect(answer.locator(".picture .tokens small")).to_have_count(count)  # the first's evidence
     expect(answer.locator(".whatif textarea").last).to_have_value("Nobody is awake")
     answer.locator(".whatif textarea").last.fill(page.locator("#why-second").input_value())
-    with page.expect_request("**/explain") as asked:  # with the same priors
+    with page.expect_request("**/explain") as request:  # with the same priors
         answer.get_by_role("button", name="Show both").click()
-    assert (asked.value.post_data_json or {})["priors"]["alpha"] == 4
+    assert (request.value.post_data_json or {})["priors"]["alpha"] == 4
     scores = answer.locator(".scores").first.inner_text()
     expect(answer.locator("[data-side=then] .scores")).to_have_text(scores, use_inner_text=True)
 
@@ -291,11 +291,14 @@ def test_long_names_fit(why: Page, width: int) -> None:
 
     def lengthen(route: Route) -> None:
         answered = route.fetch()
-        found = answered.json()
-        scores = found["prediction"]["scores"].values()
-        found["prediction"] = {"label": labels[0], "scores": dict(zip(labels, scores, strict=True))}
-        found["evidence"]["of"] = labels[0]
-        route.fulfill(response=answered, json=found)
+        result = answered.json()
+        scores = result["prediction"]["scores"].values()
+        result["prediction"] = {
+            "label": labels[0],
+            "scores": dict(zip(labels, scores, strict=True)),
+        }
+        result["evidence"]["of"] = labels[0]
+        route.fulfill(response=answered, json=result)
 
     why.locator("#model-why option").first.evaluate("one => { one.textContent = 'n'.repeat(120); }")
     why.route("**/explain", lengthen)
@@ -314,7 +317,9 @@ def test_in_forced_colours(browser: Browser, shipped: str) -> None:
         bar = page.locator("#answer-why .bar").first
         full = bar.locator("i").evaluate(colour, "backgroundColor")
         assert full != bar.evaluate(colour, "backgroundColor")
-        chosen, other = (page.get_by_role("tab", selected=one).first for one in (True, False))
+        chosen, other = (
+            page.get_by_role("tab", selected=selected).first for selected in (True, False)
+        )
         line = chosen.evaluate(colour, "borderBottomColor")
         assert line != other.evaluate(colour, "borderBottomColor")
         page.locator("#answer-why .picture select").select_option("attentive pooling")
@@ -336,14 +341,16 @@ def test_the_documentation_is_drawn_without_the_internet(browser: Browser, shipp
     page = context.new_page()
     root = f"{shipped}/proxied/"
 
-    def own(route: Route) -> None:
+    def forward(route: Route) -> None:
         inside = route.request.url.startswith((root, "data:"))
         route.continue_() if inside else route.abort()
 
-    context.route("**", own)
+    context.route("**", forward)
     context.route("**/proxied/**", below_a_path)
     refused: list[str] = []
-    page.on("console", lambda said: refused.append(said.text) if said.type == "error" else None)
+    page.on(
+        "console", lambda message: refused.append(message.text) if message.type == "error" else None
+    )
     page.goto(f"{root}docs")
     shown = page.locator("#operations-models-embed_embed_post, [id$=embed_embed_post]").first
     expect(shown).to_be_visible()

@@ -31,19 +31,19 @@ def visit(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1200, "height": 900}, **options)
     context.set_default_timeout(PATIENCE)
     opened = context.new_page()
-    said: list[str] = []
-    asked: list[str] = []
-    opened.on("console", lambda message: said.append(message.text))
-    opened.on("pageerror", lambda error: said.append(str(error)))
-    opened.on("request", lambda request: asked.append(request.url))
+    messages: list[str] = []
+    urls: list[str] = []
+    opened.on("console", lambda message: messages.append(message.text))
+    opened.on("pageerror", lambda error: messages.append(str(error)))
+    opened.on("request", lambda request: urls.append(request.url))
     opened.goto(address)
     expect(opened.locator(".answer:visible h2").first).to_be_visible()
     expect(opened.locator("#status")).to_have_text("")
     yield opened
-    asked = [url for url in asked if not url.startswith("blob:")]  # made by the page itself
-    assert {urlsplit(url).netloc for url in asked} == {urlsplit(address).netloc}
+    urls = [url for url in urls if not url.startswith("blob:")]  # made by the page itself
+    assert {urlsplit(url).netloc for url in urls} == {urlsplit(address).netloc}
     # Chromium notes every answer that is no 2xx, and none; the tests that are refused expect it.
-    assert [line for line in said if not REFUSED.search(line)] == []
+    assert [line for line in messages if not REFUSED.search(line)] == []
     context.close()
 
 
@@ -96,8 +96,8 @@ def explained(page: Page) -> Locator:
 
 def asks(text: str, response: Response) -> bool:
     """Whether it answers `/explain` of this text, and not of what the page asked before."""
-    asked: dict[str, Any] = response.request.post_data_json or {}
-    return urlsplit(response.url).path == "/explain" and asked["inputs"] == text
+    fields: dict[str, Any] = response.request.post_data_json or {}
+    return urlsplit(response.url).path == "/explain" and fields["inputs"] == text
 
 
 def answer_again(page: Page, response: Response) -> Any:

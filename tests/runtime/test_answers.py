@@ -42,11 +42,11 @@ def test_softmax_is_exp_over_its_sum() -> None:
 
 @given(VECTORS)
 def test_cosines_are_those_of_the_textbook(vectors: Floats) -> None:
-    found = cosines(vectors[0], vectors)
-    assert found.shape == (len(vectors),)
-    assert (np.abs(found) <= 1).all()
+    actual = cosines(vectors[0], vectors)
+    assert actual.shape == (len(vectors),)
+    assert (np.abs(actual) <= 1).all()
     wide = vectors.astype(np.float64)
     norms = np.linalg.norm(wide, axis=1)
-    for row, norm, cosine in zip(wide, norms, found, strict=True):
+    for row, norm, cosine in zip(wide, norms, actual, strict=True):
         expected = (row / norm) @ (wide[0] / norms[0]) if norm and norms[0] else 0
         assert cosine == pytest.approx(expected, abs=1e-6)

@@ -191,7 +191,7 @@ TYPICAL_CARD = {"dataset": "toy", "sentences": 10, "centroids": 1, "threshold": 
         ({"kind": "embedding"}, "has no labels"),
         ({"kind": "relatedness"}, "has no labels"),
         ({"typical": TYPICAL_CARD}, "typical and typical.npz belong together"),
-        ({"kind": "embedding", "labels": []}, "files must name exactly encoder.onnx, vocab.txt"),
+        ({"kind": "embedding", "labels": []}, "files must name encoder.onnx, vocab.txt"),
         ({"kind": "relatedness", "labels": []}, "has the inputs sentence"),
         ({"version": "0" * 12}, "version is not that of the card and its files"),
         ({"parser": {"name": "en_tiny", "fingerprint": "short"}}, "parser.fingerprint: "),
@@ -301,12 +301,12 @@ def test_a_folder_that_is_replaced_while_it_is_read_is_whole_or_refused(
 
     writer = threading.Thread(target=replace)
     writer.start()
-    whole = 0
+    complete = 0
     while not over.is_set():
         with contextlib.suppress(BundleError):
             read = bundle.read(folder)
             for name, content in read.files.items():
                 assert hashlib.sha256(content).hexdigest() == read.card.files[name]
-            whole += 1
+            complete += 1
     writer.join()
-    assert whole
+    assert complete

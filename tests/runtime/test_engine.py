@@ -173,8 +173,8 @@ async def test_a_request_of_many_steps_lets_others_go_on_and_its_error_reaches_t
 async def test_a_bad_item_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
     runner = Squares()
     async with started() as engine:
-        asked = (engine.ask(runner, numbers) for numbers in ([1], [-2], [3, 4]))
-        first, bad, last = await asyncio.gather(*asked, return_exceptions=True)
+        answers = (engine.ask(runner, numbers) for numbers in ([1], [-2], [3, 4]))
+        first, bad, last = await asyncio.gather(*answers, return_exceptions=True)
     assert (first, last) == ([1], [9, 16])
     assert isinstance(bad, InferenceFailed)
     assert str(bad) == "the model failed on this input"

@@ -24,14 +24,14 @@ from tests.runtime.test_explain import KIDS, NLI, ask, left, scores, sentence_of
 
 
 @pytest.mark.parametrize(
-    ("asked", "alpha"),
+    ("options", "alpha"),
     [({}, ALPHA), ({"priors": {"dependency": False}}, 0.0), ({"alpha": 0.25}, 0.25)],
     ids=["as served", "without a prior", "another alpha"],
 )
 def test_evidence_is_the_change_without_each_token(
-    running: Running, asked: dict[str, Any], alpha: float
+    running: Running, options: dict[str, Any], alpha: float
 ) -> None:
-    (text,), explained = ask(running, KIDS, evidence=True, **asked)
+    (text,), explained = ask(running, KIDS, evidence=True, **options)
     before = scores(running, sentence_of(text), alpha=alpha)
     label = int(before.argmax())
     assert explained.measured == ("negative", "positive")[label]
@@ -61,9 +61,9 @@ def test_a_token_that_leaves_the_vector_as_it_is_has_no_evidence(
     running: Running, model: str
 ) -> None:
     """One word again and again has the same mean, but for rounding, however many of it are left."""
-    asked = {"evidence": True, "faithfulness": True, "curves": True}
+    options = {"evidence": True, "faithfulness": True, "curves": True}
     for length in range(2, 12):
-        _, explained = ask(running, " ".join(["kids"] * length), model=model, **asked)
+        _, explained = ask(running, " ".join(["kids"] * length), model=model, **options)
         (evidence,), (curves,) = whole(explained.evidence), whole(explained.curves)
         (deletion,) = whole(explained.faithfulness)
         assert not evidence.weights.any()
@@ -171,12 +171,12 @@ def test_curves_lie_between_the_best_and_the_worst_of_all_orders(
     ):
         assert curve.name == name
         order = np.argsort(-weights, kind="stable").tolist()
-        removed, kept = along(order), [drops[frozenset(order[k:])] for k in range(1, length)]
+        removed, remaining = along(order), [drops[frozenset(order[k:])] for k in range(1, length)]
         np.testing.assert_allclose(curve.comprehensiveness, removed, atol=1e-5)
-        np.testing.assert_allclose(curve.sufficiency, kept, atol=1e-5)
+        np.testing.assert_allclose(curve.sufficiency, remaining, atol=1e-5)
         share = (np.mean(removed) - min(every)) / span
         assert curve.normalised_comprehensiveness == pytest.approx(share, abs=1e-4)
-        share = (max(every) - np.mean(kept)) / span
+        share = (max(every) - np.mean(remaining)) / span
         assert curve.normalised_sufficiency == pytest.approx(share, abs=1e-4)
     random = curves.orders[2]
     assert random.name == "random"

@@ -82,8 +82,8 @@ def test_weights_priors_and_alpha_are_those_of_the_graph_by_hand(running: Runnin
     np.testing.assert_allclose(weights.gate["gate"][0], opened, atol=1e-5)
     assert list(weights.pooling) == ["sums", "mean"]
     assert (full.priors, full.alpha) == ({"dependency": True}, ALPHA)
-    for asked, alpha in (({"priors": {"dependency": False}}, 0.0), ({"alpha": 0.25}, 0.25)):
-        _, explained = ask(running, KIDS, **asked)
+    for options, alpha in (({"priors": {"dependency": False}}, 0.0), ({"alpha": 0.25}, 0.25)):
+        _, explained = ask(running, KIDS, **options)
         vector = explained.sentences[0].embedding[0]
         np.testing.assert_allclose(vector, expected_embedding(sentence, alpha), atol=1e-5)
     (ablation,) = whole(full.ablation)
@@ -132,8 +132,8 @@ def test_a_pair_has_the_similarity_of_its_tokens_and_a_deletion_each(running: Ru
 
 
 def test_a_model_without_labels_is_measured_by_the_vectors_cosine(running: Running) -> None:
-    asked = {"faithfulness": True, "ablation": True, "evidence": True}
-    _, explained = ask(running, KIDS, model=NLI, **asked)
+    options = {"faithfulness": True, "ablation": True, "evidence": True}
+    _, explained = ask(running, KIDS, model=NLI, **options)
     (deletion,), (evidence,) = whole(explained.faithfulness), whole(explained.evidence)
     assert 0 < deletion.drop < 2
     assert present(explained.ablation)[0].scores is None

@@ -24,14 +24,14 @@ LARGEST = 128 * 256 * 512 * 4
 def memory_after_batches(path: Path) -> list[int]:
     """Bytes that this process holds after a small batch, a large one, and a small one again."""
     session = OrtSession(path, "cpu", 1)
-    held = []
+    sizes = []
     for size, length in ((1, 1), LARGE, (1, 1)):
         batch = collate([Sentence(np.full(length, 3), np.arange(length))] * size)
         feeds = {"ids": batch.ids, "lengths": batch.lengths, "heads": batch.heads}
         session.run({**feeds, "alpha": np.array(1.5, np.float32)})
         pages = int(Path("/proc/self/statm").read_text().split()[1])
-        held.append(pages * resource.getpagesize())
-    return held
+        sizes.append(pages * resource.getpagesize())
+    return sizes
 
 
 def test_the_memory_of_a_large_batch_is_given_back(tmp_path: Path) -> None:

@@ -48,17 +48,17 @@ def test_the_service_answers_and_reads_the_same_words(
             return (service.parser, moved, service.ready()), await tokenize(service, texts)
 
     with caplog.at_level(logging.DEBUG):
-        (said, without) = asyncio.run(ask(Options(models)))
-    assert said == (None, {}, None)
+        (info, without) = asyncio.run(ask(Options(models)))
+    assert info == (None, {}, None)
     assert "parser" not in caplog.text
-    (said, parsed) = asyncio.run(ask(Options(models, parser=str(BUNDLES / "parser"))))
-    assert said[0]["name"] == "en_heedful_arcs"
-    for one, other in zip(without, parsed, strict=True):
-        assert one.parse.tokens == other.parse.tokens
-        assert tuple(one.parse.starts) == tuple(other.parse.starts)
-        assert one.ids.tolist() == other.ids.tolist()
-        assert one.parse.heads.tolist() == list(range(len(one.parse)))
-        assert set(one.parse.deps) == {"ROOT"}
+    (info, parsed) = asyncio.run(ask(Options(models, parser=str(BUNDLES / "parser"))))
+    assert info[0]["name"] == "en_heedful_arcs"
+    for plain, other in zip(without, parsed, strict=True):
+        assert plain.parse.tokens == other.parse.tokens
+        assert tuple(plain.parse.starts) == tuple(other.parse.starts)
+        assert plain.ids.tolist() == other.ids.tolist()
+        assert plain.parse.heads.tolist() == list(range(len(plain.parse)))
+        assert set(plain.parse.deps) == {"ROOT"}
 
 
 def test_a_bundle_that_reads_trees_is_refused_by_a_reload_and_named(models: Path) -> None:

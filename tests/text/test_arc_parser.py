@@ -13,7 +13,7 @@ from spacy.language import Language
 
 from heedful.text import arc_parser
 from heedful.text.arborescence import best_heads
-from heedful.text.arc_parser import FILES, ArcParser, SeenWords
+from heedful.text.arc_parser import FILES, ArcParser, VectorTable
 from heedful.text.errors import ParserError
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.structure import check_heads
@@ -143,7 +143,7 @@ def test_a_broken_component_is_refused(
 def test_a_text_of_more_words_than_the_table_holds(nlp: Language) -> None:
     vectors = component(nlp)._words._vectors
     text = Tokens.of([Chunk.of(nlp.make_doc(" ".join(f"word{i} again" for i in range(30))))])
-    large, small = SeenWords(vectors), SeenWords(vectors, limit=4)
+    large, small = VectorTable(vectors), VectorTable(vectors, limit=4)
     expected, places = large([text])
     for _ in range(2):
         rows, numbers = small([text])

@@ -134,12 +134,14 @@ def test_a_sentence_without_words_is_that_of_the_words_that_are_left(
     gone = sorted(data.draw(st.sets(st.integers(0, n - 1), max_size=n - 1)))
     left = [word for i, word in enumerate(words) if i not in gone]
     expected = vocab.sentence(left, without(heads, np.array(gone, np.int64)))
-    found = vocab.sentence(words, heads).without(gone)
+    actual = vocab.sentence(words, heads).without(gone)
     for name in ("heads", "pieces"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    np.testing.assert_array_equal(np.maximum(found.ids, -1), np.maximum(expected.ids, -1))
-    for one, other in zip(found.ids, expected.ids, strict=True):
+        np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name))
+    np.testing.assert_array_equal(np.maximum(actual.ids, -1), np.maximum(expected.ids, -1))
+    for number, other in zip(actual.ids, expected.ids, strict=True):
         if other < 0:  # a composed word has its features, in whatever row
-            assert found.features is not None
+            assert actual.features is not None
             assert expected.features is not None
-            np.testing.assert_array_equal(found.features[-1 - one], expected.features[-1 - other])
+            np.testing.assert_array_equal(
+                actual.features[-1 - number], expected.features[-1 - other]
+            )

@@ -9,9 +9,9 @@ from heedful.text import english
 
 @pytest.fixture(scope="module")
 def nlp() -> Language:
-    made = spacy.blank("en")
-    made.tokenizer = english.rules(made)
-    return made
+    nlp = spacy.blank("en")
+    nlp.tokenizer = english.rules(nlp)
+    return nlp
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_long_runs_are_read(nlp: Language, run: str) -> None:
 
 
 def test_other_rules_of_spacy_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = spacy.blank("en")
-    monkeypatch.setattr(made.Defaults, "infixes", ["x"])
+    nlp = spacy.blank("en")
+    monkeypatch.setattr(nlp.Defaults, "infixes", ["x"])
     with pytest.raises(ValueError, match="not those of spaCy"):
-        made.tokenizer = english.rules(made)
+        nlp.tokenizer = english.rules(nlp)

@@ -61,8 +61,8 @@ def test_offsets_are_the_tokens_of_any_text_and_heads_a_forest(parser: Parser, t
     tags = [tag[1] for tag in plain.TAG.finditer(html.unescape(text))]
     if not any(name is None or name.lower() in plain.ELEMENTS for name in tags):
         parts = (parse.tokens, text.split())
-        seen, whole = (invisible.INVISIBLE.sub("", "".join(part)) for part in parts)
-        assert seen == whole
+        seen, visible = (invisible.INVISIBLE.sub("", "".join(part)) for part in parts)
+        assert seen == visible
     assert all(start >= stop for start, stop in zip(parse.starts[1:], parse.stops, strict=False))
     assert not parse.cut
     assert len(parse.heads) == len(parse.deps) == len(parse)
@@ -112,15 +112,15 @@ def test_the_tokenizers_own_rules_split_words(pipeline: BuiltParser) -> None:
     tokenizer.token_match = re.compile("whole!").match
     tokenizer.add_special_case("cannot", [{ORTH: "can"}, {ORTH: "not"}])
     tokenizer.add_special_case("no.", [{ORTH: "no."}])
-    own = Parser(nlp, "en_own", pipeline.fingerprint)
+    other = Parser(nlp, "en_own", pipeline.fingerprint)
     text = "unhappy going aqa cannot plain, no. day. whole! half!"
     expected = "un happy go ing a q a can not plain, no. da y. whole! half !"
     for _ in range(2):
-        assert tokens_of(own, text) == expected.split()
+        assert tokens_of(other, text) == expected.split()
     # A tokenizer without rules is asked itself.
     nlp.tokenizer = Tokenizer(nlp.vocab, token_match=re.compile(r"\S+").match)
-    own = Parser(nlp, "en_own", pipeline.fingerprint)
-    assert tokens_of(own, "two kids, don't") == ["two", "kids,", "don't"]
+    other = Parser(nlp, "en_own", pipeline.fingerprint)
+    assert tokens_of(other, "two kids, don't") == ["two", "kids,", "don't"]
 
 
 @settings(max_examples=150)
@@ -129,10 +129,10 @@ def test_the_tokenizers_own_rules_split_words(pipeline: BuiltParser) -> None:
 def test_a_cut_parse_is_the_beginning_of_the_whole(
     parser: Parser, text: str, max_tokens: int, tree: bool
 ) -> None:
-    whole, cut = read(parser, text), read(parser, text, max_tokens, tree=tree)
-    assert cut.tokens == whole.tokens[:max_tokens]
-    assert cut.starts == whole.starts[:max_tokens]
-    assert cut.cut == (len(whole) > max_tokens)  # white space after the last token is no loss
+    full, cut = read(parser, text), read(parser, text, max_tokens, tree=tree)
+    assert cut.tokens == full.tokens[:max_tokens]
+    assert cut.starts == full.starts[:max_tokens]
+    assert cut.cut == (len(full) > max_tokens)  # white space after the last token is no loss
     check_heads(cut.heads)
 
 
@@ -180,9 +180,9 @@ def test_a_text_is_parsed_the_same_alone_and_among_others_in_the_order_of_the_jo
     ]
     for job, parse in zip(jobs, parser.parse(jobs), strict=True):
         assert (parse.text, bool(parse.deps)) == (job.text, job.tree)
-        (alone,) = parser.parse([job])
-        assert alone.heads.tolist() == parse.heads.tolist()
-        assert alone.deps == parse.deps
+        (single,) = parser.parse([job])
+        assert single.heads.tolist() == parse.heads.tolist()
+        assert single.deps == parse.deps
     assert parser.parse([]) == []
 
 
@@ -200,7 +200,7 @@ def test_only_so_many_words_and_chunks_are_kept(
         parser.parse([ParseJob(" ".join(words(40, seed)), 256, tree) for _ in range(10)])
     assert len(nlp.vocab.strings) == strings
     assert len(list(nlp.vocab)) == len(lexemes)
-    monkeypatch.setattr("heedful.text.tokenize.KEPT_CHUNKS", 4)
+    monkeypatch.setattr("heedful.text.tokenize.CACHED_CHUNKS", 4)
     parser = Parser.load(pipeline.folder)
     for text in ("a b c", "d e f a", "a b c", "g h", "c d"):
         assert tokens_of(parser, text) == text.split()

@@ -23,8 +23,8 @@ def test_every_word_has_pieces_and_every_piece_a_word(tokens: list[str]) -> None
     assert counts.shape == (len(tokens),)
     assert counts.min() >= 1
     assert counts.sum() == len(ids)
-    alone = [PIECES.split([token])[0] for token in tokens]
-    np.testing.assert_array_equal(ids, np.concatenate(alone))
+    separate = [PIECES.split([token])[0] for token in tokens]
+    np.testing.assert_array_equal(ids, np.concatenate(separate))
 
 
 def test_a_word_is_split_into_its_longest_pieces() -> None:
@@ -90,7 +90,7 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     for content, reason in (
         ("{", "is not a tokenizer: "),
-        (Tokenizer(models.WordPiece({"[UNK]": 0})).to_str(), "does not say how many pieces"),
+        (Tokenizer(models.WordPiece({"[UNK]": 0})).to_str(), "has no limit of pieces"),
     ):
         file.write_text(content)
         with pytest.raises(ValueError, match=reason):

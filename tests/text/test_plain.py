@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from heedful.text.composition import SIGNATURE, features
 from heedful.text.invisible import INVISIBLE, without_invisible
 from heedful.text.parse import Parse, ParseJob, Parser
-from heedful.text.plain import READ, plain, plain_word
+from heedful.text.plain import MAX_PLAIN, plain, plain_word
 from heedful.text.vocab import UNKNOWN, Vocab
 
 APOSTROPHES = "’‘‛ʼ′＇`´\x92"
@@ -26,12 +26,12 @@ MARKS = st.text(st.one_of(st.characters(), st.sampled_from(APOSTROPHES + "“”
 @example("IT DOESNT MATTER <b>")
 def test_plain_text_has_each_character_in_its_place(text: str) -> None:
     text = without_invisible(text)
-    found, places = plain(text)
-    assert len(found) == len(text)
+    normalised, places = plain(text)
+    assert len(normalised) == len(text)
     assert not places.at
     assert all(
         a == b or b in "'\"- ,." or NFKC(a).lower() == b.lower()
-        for a, b in zip(text, found, strict=True)
+        for a, b in zip(text, normalised, strict=True)
     )
 
 
@@ -147,10 +147,10 @@ SYMBOLS = ("😀", "😡", "→", "★★★", "@anna", "@ben", "https://a.org/b
 
 
 def test_a_symbol_is_composed_like_a_full_stop_and_differs_from_others() -> None:
-    found = np.array([features(symbol, 4096) for symbol in SYMBOLS])
+    rows = np.array([features(symbol, 4096) for symbol in SYMBOLS])
     stop = np.array(features(".", 4096))
-    assert (found[:, :-SIGNATURE] == stop[:-SIGNATURE]).all()
-    assert len({tuple(row) for row in found.tolist()}) == len(SYMBOLS)
+    assert (rows[:, :-SIGNATURE] == stop[:-SIGNATURE]).all()
+    assert len({tuple(row) for row in rows.tolist()}) == len(SYMBOLS)
 
 
 QUOTED = "The “best” film isn't   one we’d see; they can't."
@@ -170,15 +170,15 @@ QUOTED = "The “best” film isn't   one we’d see; they can't."
 def test_tokens_are_the_users_and_the_tree_is_that_of_the_plain_text(
     parser: Parser, typed: str, meant: str
 ) -> None:
-    found, expected = (_parse(parser, each) for each in (typed, meant))
-    assert found.tokens == tuple(
-        typed[start:stop] for start, stop in zip(found.starts, found.stops, strict=True)
+    parse, expected = (_parse(parser, each) for each in (typed, meant))
+    assert parse.tokens == tuple(
+        typed[start:stop] for start, stop in zip(parse.starts, parse.stops, strict=True)
     )
-    assert list(map(plain_word, found.tokens)) == list(map(plain_word, expected.tokens))
-    assert found.heads.tolist() == expected.heads.tolist()
-    assert found.deps == expected.deps
+    assert list(map(plain_word, parse.tokens)) == list(map(plain_word, expected.tokens))
+    assert parse.heads.tolist() == expected.heads.tolist()
+    assert parse.deps == expected.deps
     if len(typed) == len(meant):
-        assert (found.starts, found.stops) == (expected.starts, expected.stops)
+        assert (parse.starts, parse.stops) == (expected.starts, expected.stops)
 
 
 GOOD = "It isn't good, <i>he</i> said: “3 &amp; 4”! 👍🏽"
@@ -233,11 +233,11 @@ def test_the_tree_is_the_same_with_invisible_characters_and_offsets_are_exact(
     typed = text
     for place, unseen in sorted(inserted, reverse=True):
         typed = typed[:place] + unseen + typed[place:]
-    found, expected = (_parse(parser, each) for each in (typed, text))
-    assert found.heads.tolist() == expected.heads.tolist()
-    assert found.deps == expected.deps
-    assert list(map(plain_word, found.tokens)) == list(expected.tokens)
-    for token, start, stop in zip(found.tokens, found.starts, found.stops, strict=True):
+    parse, expected = (_parse(parser, each) for each in (typed, text))
+    assert parse.heads.tolist() == expected.heads.tolist()
+    assert parse.deps == expected.deps
+    assert list(map(plain_word, parse.tokens)) == list(expected.tokens)
+    for token, start, stop in zip(parse.tokens, parse.starts, parse.stops, strict=True):
         assert token == typed[start:stop]
         assert plain(token[0])[0]  # nothing invisible is at its ends
         assert plain(token[-1])[0]
@@ -245,10 +245,10 @@ def test_the_tree_is_the_same_with_invisible_characters_and_offsets_are_exact(
 
 @pytest.mark.parametrize("unseen", ["\u200b", "\U000e0020", "\x1b[0m", "\x07"])
 def test_before_a_text_any_number_is_passed_over(parser: Parser, unseen: str) -> None:
-    assert _parse(parser, unseen * 2 * READ).tokens == ()
-    found = _parse(parser, f"{unseen * 2 * READ}It isn't {unseen} good.")
-    assert found.tokens == ("It", "is", "n't", "good", ".")
-    assert found.starts[0] == len(unseen) * 2 * READ
+    assert _parse(parser, unseen * 2 * MAX_PLAIN).tokens == ()
+    parse = _parse(parser, f"{unseen * 2 * MAX_PLAIN}It isn't {unseen} good.")
+    assert parse.tokens == ("It", "is", "n't", "good", ".")
+    assert parse.starts[0] == len(unseen) * 2 * MAX_PLAIN
 
 
 @pytest.mark.parametrize(
@@ -256,17 +256,17 @@ def test_before_a_text_any_number_is_passed_over(parser: Parser, unseen: str) ->
     ["👍", "👍🏽", "❤️", "👨‍👩‍👧", "👩🏽‍💻", "🇩🇪", "1️⃣", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🏳️‍🌈", "☎︎"],
 )
 def test_an_emoji_is_one_token(parser: Parser, emoji: str) -> None:
-    found = _parse(parser, f"So {emoji}, it {emoji} is.")
-    assert found.tokens == ("So", emoji, ",", "it", emoji, "is", ".")
-    assert found.stops == tuple(a + len(b) for a, b in zip(found.starts, found.tokens, strict=True))
+    parse = _parse(parser, f"So {emoji}, it {emoji} is.")
+    assert parse.tokens == ("So", emoji, ",", "it", emoji, "is", ".")
+    assert parse.stops == tuple(a + len(b) for a, b in zip(parse.starts, parse.tokens, strict=True))
 
 
 @pytest.mark.parametrize("beginning", ["<b>", "&amp;", "’", "a`"])
 def test_of_a_long_text_the_end_stays_as_it_is(beginning: str) -> None:
-    text = beginning * READ
-    assert plain(text)[0].endswith(text[READ + len(beginning) :])
+    text = beginning * MAX_PLAIN
+    assert plain(text)[0].endswith(text[MAX_PLAIN + len(beginning) :])
 
 
 def _parse(parser: Parser, text: str) -> Parse:
-    (found,) = parser.parse([ParseJob(text, 64, tree=True)])
-    return found
+    (parse,) = parser.parse([ParseJob(text, 64, tree=True)])
+    return parse

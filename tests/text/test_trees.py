@@ -25,13 +25,15 @@ def named(heads: Ints) -> list[str]:
 def test_displacys_structure_is_spacys_own() -> None:
     doc = Doc(Vocab(), BALLGAME, heads=BALLGAME_HEADS.tolist(), deps=LABELS.tolist())
     expected = parse_deps(doc)
-    found = to_displacy(build(BALLGAME, BALLGAME_HEADS, LABELS.tolist(), [True] * 8))
-    assert [word["text"] for word in found["words"]] == [word["text"] for word in expected["words"]]
+    displacy = to_displacy(build(BALLGAME, BALLGAME_HEADS, LABELS.tolist(), [True] * 8))
+    assert [word["text"] for word in displacy["words"]] == [
+        word["text"] for word in expected["words"]
+    ]
 
     def key(arc: dict[str, Any]) -> tuple[int, int]:
         return arc["start"], arc["end"]
 
-    assert sorted(found["arcs"], key=key) == sorted(expected["arcs"], key=key)
+    assert sorted(displacy["arcs"], key=key) == sorted(expected["arcs"], key=key)
 
 
 @given(forests(), st.data())
@@ -55,7 +57,7 @@ def test_both_shapes_can_be_read_again(heads: Ints, data: st.DataObject) -> None
         ([(0, 1), (2, 1)], r"arcs\[1\] goes from 2 to 1"),
         ([(0, 3)], r"arcs\[0\] goes from 0 to 3: .* the 3 words"),
         ([(-1, 1)], r"arcs\[0\] goes from -1 to 1"),
-        ([(0, 1), (0, 2)], r"arcs\[1\] is the second one that points to word 0"),
+        ([(0, 1), (0, 2)], r"arcs\[1\] is the second arc that points to word 0"),
     ],
 )
 def test_arcs_that_are_no_tree_are_refused(arcs: list[tuple[int, int]], message: str) -> None:
@@ -92,8 +94,8 @@ SECOND = LINE.replace("\t0\t", "\t2\t")
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "it holds no token"),
-        ("# text = dog\n", "it holds no token"),
+        ("", "the tree has no token"),
+        ("# text = dog\n", "the tree has no token"),
         ("1 dog", "line 1 has 1 columns"),
         (LINE.replace("1", "2", 1), "line 1: ID must be 1"),
         (LINE.replace("\t0\t", "\t-1\t"), "line 1: HEAD must be a number"),

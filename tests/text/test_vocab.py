@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from heedful.text import composition
 from heedful.text.batch import PAD, collate
 from heedful.text.composition import FEATURES, SIGNATURE, SIGNATURES, features, shape
-from heedful.text.plain import LONGEST_KEPT, REMEMBERED_WORDS, plain_word
+from heedful.text.plain import CACHED_WORDS, MAX_CACHED_LENGTH, plain_word
 from heedful.text.vocab import SPECIAL, UNKNOWN, Vocab
 
 words = st.text(min_size=1).map(str.lower).filter(lambda word: word.split() == [word])
@@ -20,19 +20,19 @@ vocabularies = st.lists(words.filter(lambda word: word not in SPECIAL), unique=T
 @settings(max_examples=100)
 @given(vocabularies)
 def test_a_saved_vocabulary_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, held: list[str]
+    tmp_path_factory: pytest.TempPathFactory, words: list[str]
 ) -> None:
     path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
-    Vocab(held).save(path)
-    assert Vocab.load(path).words == (*SPECIAL, *held)
+    Vocab(words).save(path)
+    assert Vocab.load(path).words == (*SPECIAL, *words)
 
 
-@given(vocabularies.map(lambda held: [word for word in held if plain_word(word).lower() == word]))
-def test_each_word_has_its_line_number(held: list[str]) -> None:
-    vocab = Vocab(held)
-    assert len(vocab) == len(held) + 2
-    assert vocab.ids(held).tolist() == list(range(2, len(held) + 2))
-    assert all(word in vocab for word in held)
+@given(vocabularies.map(lambda words: [word for word in words if plain_word(word).lower() == word]))
+def test_each_word_has_its_line_number(words: list[str]) -> None:
+    vocab = Vocab(words)
+    assert len(vocab) == len(words) + 2
+    assert vocab.ids(words).tolist() == list(range(2, len(words) + 2))
+    assert all(word in vocab for word in words)
 
 
 def test_case_does_not_count_and_strangers_are_unknown() -> None:
@@ -91,8 +91,10 @@ def test_two_words_of_any_script_differ(word: str, other: str) -> None:
 
 
 def test_a_misspelling_shares_more_with_its_word_than_another_word_does() -> None:
-    assert len({features(one, ROWS) for one in HOSTILE}) == len(HOSTILE)
-    word, near, far = (set(features(one, 2**20)) for one in ("awesome", "awsome", "terrible"))
+    assert len({features(word, ROWS) for word in HOSTILE}) == len(HOSTILE)
+    word, near, far = (
+        set(features(spelling, 2**20)) for spelling in ("awesome", "awsome", "terrible")
+    )
     assert len(word & near) > len(word & far) + 3
     shapes = {"iOS": "xXX", "18.2": "dd.d", "COVID-19": "XXXX-dd", "awesome": "xxxx", "é": "x"}
     assert {word: shape(word) for word in shapes} == shapes
@@ -119,8 +121,8 @@ def test_a_sentence_numbers_its_composed_words_and_a_batch_renumbers_them() -> N
 
 def test_what_it_remembers_of_strangers_is_bounded() -> None:
     vocab = Vocab(["dog"])
-    vocab.ids(["x" * (LONGEST_KEPT + 1), "x" * LONGEST_KEPT])
-    assert list(vocab._seen) == ["x" * LONGEST_KEPT]
-    vocab.ids([f"x{i}" for i in range(REMEMBERED_WORDS)])
-    assert len(vocab._seen) <= REMEMBERED_WORDS
+    vocab.ids(["x" * (MAX_CACHED_LENGTH + 1), "x" * MAX_CACHED_LENGTH])
+    assert list(vocab._cache) == ["x" * MAX_CACHED_LENGTH]
+    vocab.ids([f"x{i}" for i in range(CACHED_WORDS)])
+    assert len(vocab._cache) <= CACHED_WORDS
     assert vocab.ids(["Dog", "x"]).tolist() == [2, UNKNOWN]

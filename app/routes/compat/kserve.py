@@ -25,12 +25,11 @@ from heedful.app.routes.compat.kserve_tensors import (
     read_inputs,
     wanted_outputs,
 )
-from heedful.app.routes.status import ready_service
+from heedful.app.routes.status import ready_processes, ready_service
 from heedful.app.schemas import openapi_responses, response_bodies
-from heedful.app.state import state_of
 from heedful.runtime.answers import Result, chosen
 from heedful.runtime.bundles.card import Card
-from heedful.runtime.errors import Unavailable, UnknownModel
+from heedful.runtime.errors import UnknownModel
 from heedful.runtime.inference import Inference
 
 TAG = "Open Inference Protocol"
@@ -123,9 +122,7 @@ async def live() -> Response:
 )
 async def ready(request: Request) -> Response:
     """As /ready."""
-    ready_service(request)
-    if reason := state_of(request.app).slot.table.status():
-        raise Unavailable(reason, code="not_ready")
+    ready_processes(request)
     return responses.json({"ready": True})
 
 
