@@ -48,7 +48,7 @@ class AppState:
     preloaded: bool = False
     """Whether the service was created with its models, which the parent has loaded."""
     deadlines: Deadlines = field(default_factory=Deadlines)
-    """Of the requests in progress."""
+    """The time limits of the requests in progress."""
     waiting: dict[Connection, None] = field(default_factory=dict)
     """Connections without a request in progress, the oldest first."""
     running: Collection[object] = ()

@@ -11,4 +11,4 @@ Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Hashes = npt.NDArray[np.uint64]
 AnyFloats = npt.NDArray[np.floating[Any]]
-"""Of either precision."""
+"""Floats of any precision."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 CLOSE_SECONDS = 0.8
-"""To export pending spans at the end: less than until the serving process is killed (app.process.server)."""
+"""Time to export pending spans at the end, before the serving process is killed (app.process.server)."""
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 

@@ -1,1 +1,1 @@
-"""What routes read and answer, as pydantic models."""
+"""Bodies of requests and answers, as pydantic models."""

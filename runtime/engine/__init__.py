@@ -1,1 +1,1 @@
-"""Texts to vectors: what is done when."""
+"""Texts -> vectors: the steps of requests, their order, and their batches."""

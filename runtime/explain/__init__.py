@@ -1,1 +1,1 @@
-"""What a model attends to."""
+"""Explanations: attention, ablations, evidence, gradients and curves."""

@@ -71,7 +71,7 @@ def check(
 
 
 def error_of(answer: httpx.Response) -> dict[str, Any]:
-    """What is in the envelope; on the Open Inference Protocol's routes `error` is the message."""
+    """The error in the envelope; on the Open Inference Protocol's routes `error` is its message."""
     body: dict[str, Any] = answer.json()
     path = answer.request.url.path
     if path == "/v2" or (path.startswith("/v2/") and path not in ("/v2/embed", "/v2/rerank")):

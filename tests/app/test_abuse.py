@@ -1,4 +1,4 @@
-"""What clients may do to a service of two processes, one after the other to the same service.
+"""Abuse by clients of a service of two processes, which serves all tests of this module.
 
 The limits are short, so that they end here soon.
 """
@@ -216,7 +216,7 @@ PHASES: dict[str, tuple[bytes, int, set[int]]] = {
     "in a stream": (STREAM + b'\r\n5\r\n{"inp\r\n', 0, {499}),
     "between lines of a stream": (LINES, 100, {200, 499}),
 }
-"""What a client has sent when it goes away, the bytes it has read, and the statuses that are logged for it."""
+"""The bytes that a client has sent when it closes, those that it has read, and the statuses in the log."""
 
 
 @pytest.mark.parametrize("phase", PHASES)

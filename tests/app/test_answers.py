@@ -134,7 +134,7 @@ async def test_models_are_the_cards(client: Client) -> None:
 
 @pytest.mark.parametrize("truncate", [False, True])
 async def test_info_says_what_is_in_use(serve: Serve, truncate: bool) -> None:
-    """With TEI's fields, of the default embedding model."""
+    """/info has TEI's fields for the default embedding model."""
     async with serve(max_batch_inputs=64, truncate=truncate) as client:
         answer = (await client.get("/info")).json()
         cards = {card["name"]: card for card in (await client.get("/models")).json()["models"]}

@@ -24,7 +24,7 @@ def client(process: Process) -> Iterator[openai.OpenAI]:
 
 
 def test_openai_reads_floats_and_base64_alike(client: openai.OpenAI) -> None:
-    """Its default is base64, which it decodes itself."""
+    """The client requests base64 by default, and decodes it."""
     coded = client.embeddings.create(input=TEXTS, model="tiny-flat")
     floats = client.embeddings.create(input=TEXTS, model="tiny-flat", encoding_format="float")
     for entry, other in zip(coded.data, floats.data, strict=True):

@@ -109,7 +109,7 @@ async def broken() -> StreamingResponse:
 async def test_an_uncaught_exception_is_logged_once_and_its_cause_is_not_sent(
     serve: Serve, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a route that a deployment adds and in ours; the middleware that it adds sees every request."""
+    """A route that a deployment adds may fail like ours; the middleware that it adds sees all requests."""
     origin, paths = "https://a.example", list[str]()
     async with serve(cors_origins=(origin,)) as client:
         app = app_of(client)

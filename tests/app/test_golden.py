@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_what_moved_is_named_by_the_live_service(serve: Serve, tmp_path: Path) -> None:
-    """Of a bundle with golden vectors, two whose first tree was another, of which one reads none, and one without."""
+    """Of golden vectors with another first tree only the model that reads trees is reported; a bundle may have none."""
     folder = tmp_path / "all"
     built = build_parser(folder / "parser")
     parser = Parser.load(built.folder)

@@ -69,7 +69,7 @@ async def status_of(client: Client, key: str) -> int:
 async def test_named_keys_are_counted_and_their_file_is_read_again(
     serve: Serve, tmp_path: Path
 ) -> None:
-    """Their names are no metric unless it is set."""
+    """The keys' names are a metric's label only if the setting says so."""
     file = tmp_path / "keys.toml"
     file.write_bytes(b"\xef\xbb\xbf" + FILE.encode())  # as PowerShell writes it
     async with serve(start=False, api_keys=file) as client:
@@ -203,7 +203,7 @@ def test_https(
     subprocess.run(healthcheck, env=env, timeout=PATIENCE, check=True)
 
     def served() -> set[str]:
-        """Of every process."""
+        """The certificates that the processes present."""
         return {ssl.get_server_certificate(("127.0.0.1", int(port))) for _ in range(8)}
 
     before = cert.read_text()

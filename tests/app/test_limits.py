@@ -144,7 +144,7 @@ KEYS = '[page]\nkey = "page"\n\n[import]\nkey = "import"\nclass = "bulk"\n'
 async def test_bulk_requests_are_told_from_interactive_ones(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the header and by the key's class, as NDJSON too."""
+    """A request is bulk by its header or its key's class, also as NDJSON."""
     noted: list[bool] = []
     bind = Service.bind
 

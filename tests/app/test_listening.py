@@ -1,4 +1,4 @@
-"""Where the service listens: a file, a socket that is passed to it, addresses, and what is none."""
+"""The service listens on a file, a passed socket or an address; it refuses other values."""
 
 import os
 import signal
@@ -63,7 +63,7 @@ def test_a_socket_may_be_passed_as_systemd_does(models: Path, tmp_path: Path) ->
 
 
 def test_addresses_of_ipv6(start: Start) -> None:
-    """With or without brackets; all of them are those of IPv4 too."""
+    """They may have brackets; "::" is IPv4 too."""
     process = start(host="::1", processes="2")
     assert process.url().startswith("http://[::1]:")
     assert httpx.get(process.ready() + "/health", timeout=PATIENCE).json() == {"status": "ok"}

@@ -1,4 +1,4 @@
-"""What clients of other services also send: unknown fields, other names, slashes, codings."""
+"""Requests that clients of other services send: unknown fields, other names, slashes, content codings."""
 
 import gzip
 import json

@@ -98,7 +98,7 @@ async def test_every_metric_counts_what_it_says(serve: Serve) -> None:
 async def test_what_is_asked_for_again_is_a_hit(
     serve: Serve, settings: dict[str, int], encoded: int
 ) -> None:
-    """With the same vector; unless the cache is off, of which nothing is counted then."""
+    """The cached vector is the same. Without a cache nothing is counted."""
     body = {"inputs": ["the kids", "the kids", "dog"], "model": "tiny-sst2"}
     async with serve(**settings) as client:
         first, *others = [await ask(client, "/embed", **body) for _ in range(3)]

@@ -24,7 +24,7 @@ async def test_the_format_null_is_float_and_dimensions_are_the_first_ones(client
 
 @pytest.fixture
 def _encoding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of bytes: cl100k_base itself would have to be fetched; `make clients` tries it."""
+    """An encoding of bytes, since cl100k_base would have to be fetched; `make clients` tests that."""
     ranks = {bytes([value]): value for value in range(256)}
     small = tiktoken.Encoding(
         "cl100k_base", pat_str=r"\S+|\s+", mergeable_ranks=ranks, special_tokens={}

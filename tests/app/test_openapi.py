@@ -42,7 +42,7 @@ def test_no_text_and_no_list_of_inputs_may_be_empty_and_ndjson_is_where_it_is_ta
 
 
 def test_every_answer_has_a_schema_and_every_json_body_an_example() -> None:
-    """Where a content has no schema, openapi-python-client's functions return None."""
+    """Without a schema of a content, openapi-python-client's functions return None."""
     for operation in OPERATIONS:
         for response in operation["responses"].values():
             assert all(content.get("schema") for content in response["content"].values())
@@ -56,7 +56,7 @@ def test_every_answer_has_a_schema_and_every_json_body_an_example() -> None:
 
 
 def test_generated_clients_can_be_made_of_it() -> None:
-    """Of defaults that are never sent and of values that differ by case alone they make nothing or nonsense."""
+    """Generators fail on defaults that are never sent, and on values that differ only in case."""
     for name, field in (("Rank", "text"), ("Ranked", "document")):
         schema = DOCUMENT["components"]["schemas"][name]
         assert "default" not in schema["properties"][field]

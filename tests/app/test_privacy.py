@@ -1,4 +1,4 @@
-"""What a real process logs: a line a request, in one shape, and never a text or a key."""
+"""The log of a real process: a line per request, with the same fields, and never a text or a key."""
 
 import json
 import shutil

@@ -137,14 +137,14 @@ STARTS = {
     "certificate": ("1", "HEEDFUL_TLS_CERT"),
     "port": ("2", "cannot listen on 127.0.0.1:PORT: Address already in use"),
 }
-"""What is wrong -> how many processes, and the reason that is given."""
+"""The fault -> the number of processes, and the reason in the message."""
 NO_THREADS = """
 import threading
 def start(thread):
     raise RuntimeError("can't start new thread")
 threading.Thread.start = start
 """
-"""As below `ulimit -u`, which does not bind root, as whom tests may run."""
+"""A limit of threads like that of `ulimit -u`, which does not bind root, the user of some test runs."""
 
 
 @pytest.mark.parametrize("wrong", STARTS)

@@ -163,7 +163,7 @@ def test_processes_without_descriptors_close_connections_and_go_on(service: Proc
 def test_who_was_connected_to_a_killed_process_is_cut_off_and_no_later_client(
     service: Process,
 ) -> None:
-    """In the middle of a request, and idle: neither is told anything."""
+    """They are closed in the middle of a request, and idle, without an answer."""
     ready(service)
     ends, deaths = service.log.count(KILLED), count_of(service, "process_deaths_total")
     with service.held(), connections(service, 2) as idle, ExitStack() as stack:
@@ -183,7 +183,7 @@ def test_who_was_connected_to_a_killed_process_is_cut_off_and_no_later_client(
 
 
 def test_a_pause_of_all_is_no_hang(service: Process) -> None:
-    """As by `docker pause`."""
+    """`docker pause` stops all processes."""
     ready(service)
     servers, hangs = service.servers(), service.log.count(HANGS)
     send([service.popen.pid, *servers], signal.SIGSTOP)
@@ -267,7 +267,7 @@ def test_a_reload_reaches_every_process(several: Callable[..., Process], folder:
         connected = clients(process.ready(), stack, 4)
 
         def vector() -> tuple[float, ...]:
-            """Which all processes give."""
+            """The vector that all processes answer."""
             answers = [client.post("/embed", json=BODY).json() for client in connected]
             [row] = {tuple(np.round(answer[0], 5)) for answer in answers}
             return row
@@ -343,7 +343,7 @@ def replace_one(process: Process) -> None:
 def test_who_is_replaced_has_the_models_of_the_others(
     several: Callable[..., Process], folder: Path, tmp_path: Path
 ) -> None:
-    """Those of the start, and after a reload those of the folder; the service ends when no process starts any more."""
+    """It has the models of the start, after a reload those of the folder. The service ends when no process starts."""
     process = several()
     ready(process)
     url = process.url()
@@ -379,7 +379,7 @@ def test_who_is_replaced_has_the_models_of_the_others(
 
 
 def test_a_long_request_is_answered_after_sigterm(several: Callable[..., Process]) -> None:
-    """Its process is not taken for one that hangs."""
+    """The parent does not take its process for one that hangs."""
     process = several(hang_timeout="3")
     ready(process)
     with process.held(), begin(process) as connection:
@@ -398,7 +398,7 @@ def test_a_long_request_is_answered_after_sigterm(several: Callable[..., Process
 def test_the_end_of_the_parent_is_that_of_all(
     several: Callable[..., Process], how: signal.Signals
 ) -> None:
-    """Of one that hangs too, which cannot notice it."""
+    """Also a process that hangs, which cannot notice the parent's end."""
     process = several(shutdown_timeout="1")
     ready(process)
     children = process.children()

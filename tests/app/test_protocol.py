@@ -1,4 +1,4 @@
-"""What a process does below the application: HEAD, and what is no HTTP."""
+"""HTTP below the application: HEAD, and requests that are no HTTP."""
 
 import importlib
 import inspect
@@ -98,7 +98,7 @@ EARLY: list[tuple[bytes, int, str, str | None]] = [
     (b"nonsense\r\n\r\n", 400, "invalid_http", None),
     (EMBED + CODED + b"chunked\r\nX-Request-Id: body\r\n\r\nzz\r\n", 400, "invalid_http", "body"),
 ]
-"""What is sent, status, code, and the request's id as far as it was read."""
+"""Bytes that are sent, status, code, and the request's id if it was read."""
 
 
 @pytest.mark.parametrize(("sent", "status", "code", "id"), EARLY, ids=range(len(EARLY)))

@@ -1,4 +1,4 @@
-"""What each route refuses: status, code and the field that is named, in the words of the request."""
+"""Refusals of each route: status, code and the named field, as the request spells it."""
 
 import json
 

@@ -116,7 +116,7 @@ async def test_untypical_inputs_are_counted(trusting: Client) -> None:
 async def test_every_route_withholds_the_same_labels(
     serve: Serve, client: Client, tmp_path: Path
 ) -> None:
-    """Of a model that abstains from half of TEXTS; logits are not withheld."""
+    """The model abstains from half of TEXTS; logits are still answered."""
     best = [labels[0]["score"] for labels in await ask(client, "/classify", inputs=TEXTS)]
     build_bundle(tmp_path, build_models(tmp_path), explain=True, abstain=float(np.median(best)))
     raw: list[dict[str, Any]] = [

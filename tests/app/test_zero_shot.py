@@ -54,7 +54,7 @@ async def expected(
 
 
 def scores(row: list[dict[str, Any]]) -> list[float]:
-    """In the order of LABELS; a row has its best label first."""
+    """The scores in the order of LABELS; a row has its best label first."""
     assert [entry["score"] for entry in row] == sorted(
         (entry["score"] for entry in row), reverse=True
     )
@@ -90,7 +90,7 @@ async def test_scores_come_from_cosine_and_entailment(
 async def test_a_sentiment_model_scores_labels_too(
     serve: Serve, models: Path, tmp_path: Path
 ) -> None:
-    """Unless a model is named, or it cannot tell positive from negative."""
+    """It does unless the request names a model, or if it has other labels than positive and negative."""
     for part in ("parser", "tiny-flat", "tiny-nli"):
         shutil.copytree(models / part, tmp_path / part)
     parser = BuiltParser(tmp_path / "parser", "en_tiny", fingerprint(tmp_path / "parser"))
@@ -114,7 +114,7 @@ async def test_a_sentiment_model_scores_labels_too(
 
 @pytest.mark.parametrize("path", ["/classify", "/"])
 async def test_the_hubs_shape_gets_labels_alone(client: Client, path: str) -> None:
-    """As InferenceClient.zero_shot_classification sends and reads it."""
+    """The request and the answer are those of InferenceClient.zero_shot_classification."""
     plain = await ask(client, "/classify", inputs=TEXTS, labels=LABELS, multi_label=True)
     parameters = {"candidate_labels": LABELS, "multi_label": True, "hypothesis_template": None}
     single = await ask(client, path, inputs=TEXTS[0], parameters=parameters)
@@ -124,7 +124,7 @@ async def test_the_hubs_shape_gets_labels_alone(client: Client, path: str) -> No
 
 
 async def test_the_best_labels_a_single_one_and_a_hundred(client: Client) -> None:
-    """Whatever the limit of inputs, which is 64 here."""
+    """The limit of inputs, 64 here, does not apply to labels."""
     whole = await ask(client, "/classify", inputs=TEXTS[0], labels=LABELS)
     row = await ask(client, "/classify", inputs=TEXTS[0], labels=LABELS, top_k=2, trust=True)
     assert row["labels"] == whole["labels"][:2]

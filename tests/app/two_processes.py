@@ -1,4 +1,4 @@
-"""What tests of a service of two processes share: raw connections, and what its page of metrics says."""
+"""Helpers for tests of a service of two processes: raw connections, and figures of its metrics."""
 
 import contextlib
 import re
@@ -43,7 +43,7 @@ def slow_reader(service: Process) -> Iterator[socket.socket]:
 
 
 def until_closed(connection: socket.socket) -> bytes:
-    """What comes until the service closes the connection."""
+    """The bytes until the service closes the connection."""
     read = b""
     with contextlib.suppress(ConnectionResetError):  # it was still being sent to
         while chunk := connection.recv(65536):

@@ -1,4 +1,4 @@
-"""What setup.py does where the kernels cannot be built, or are not wanted."""
+"""setup.py where the kernels cannot be built, or are switched off."""
 
 import os
 import subprocess

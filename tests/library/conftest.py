@@ -14,7 +14,7 @@ from tests.process import without_torch
 
 @pytest.fixture(scope="package", autouse=True)
 def _no_torch_in_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """As where the library runs. spaCy would load it in each of them."""
+    """Workers run without torch, as in the serving install: spaCy would load it in each of them."""
     folder = without_torch(tmp_path_factory.mktemp("no_torch"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)

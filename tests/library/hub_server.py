@@ -16,7 +16,7 @@ Repositories = dict[str, dict[str, bytes]]
 
 @contextmanager
 def hub(token: str) -> Iterator[tuple[str, Repositories]]:
-    """Its address and the files of its repositories. Whoever writes must send the token."""
+    """The server's address and the files of its repositories. Writing needs the token."""
     repositories: Repositories = {}
     answers = type("Answers", (_Answers,), {"repositories": repositories, "token": token})
     with serving(ThreadingHTTPServer(("127.0.0.1", 0), answers)) as url:
@@ -99,7 +99,7 @@ class _Answers(BaseHTTPRequestHandler):
         return None
 
     def _at(self, name: str, revision: str) -> str:
-        """Where the files of this branch, tag or commit are: a test may put some under name@tag."""
+        """The key of the files of this branch, tag or commit: a test may put files under name@tag."""
         for tag in (name, *(tag for tag in self.repositories if tag.startswith(f"{name}@"))):
             if revision in ("main", tag.partition("@")[2], self._commit(tag)):
                 return tag

@@ -40,7 +40,7 @@ CHECKS = [
     estimator_checks.check_do_not_raise_errors_in_init_or_set_params,
     estimator_checks.check_mixin_order,
 ]
-"""Those of check_estimator that give the estimator no matrix of numbers: it stops at these for texts."""
+"""The checks of check_estimator without a matrix of numbers: it runs no others for texts."""
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +108,7 @@ def test_the_classifier_is_searched_cloned_and_dumped(tmp_path: Path) -> None:
 def test_the_saved_bundle_predicts_the_same_in_the_service(
     tmp_path: Path, labels: list[Any], threshold: float
 ) -> None:
-    """Its parser is found among the bundles of HEEDFUL_MODELS."""
+    """The classifier's parser is that of the folder HEEDFUL_MODELS."""
     classifier = HeedfulClassifier("tiny-sst2", C=5, threshold=threshold).fit(X, labels)
     card = classifier.save(tmp_path / "tiny-mood", data="moods.csv")
     assert (card.task, card.kind) == ("mood", "classification")

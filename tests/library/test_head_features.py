@@ -1,4 +1,4 @@
-"""What an encoder gives for its head alone is the head's, and in no sentence vector."""
+"""Values that an encoder gives only for its head are in no sentence vector."""
 
 from pathlib import Path
 from typing import Any

@@ -98,7 +98,7 @@ def test_a_changed_file_is_refused_and_nothing_is_written(
 
 
 def test_what_would_not_fit_is_refused(pushed: Repositories, tmp_path: Path) -> None:
-    """Another version, other files, another parser."""
+    """`pull` refuses another version, other files and another parser."""
     with pytest.raises(BundleError, match=r"is version [0-9a-f]{12}, not 012345678901"):
         pull(NAME, tmp_path / "new", version="012345678901")
     notes = tmp_path / "new" / "tiny-sst2" / "notes.txt"

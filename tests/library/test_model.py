@@ -309,7 +309,7 @@ def test_a_missing_value_does_not_fit(model: Model) -> None:
 
 
 def test_a_document_of_spacy_is_read_with_its_tree(model: Model) -> None:
-    """Whatever the model's own parser would say; white space is no word."""
+    """The model's parser is not used; white space is no word."""
     words = ["two", "kids", " ", "wash", "their", "hands"]
     places = [i for i, word in enumerate(words) if word != " "]
     vectors, vocab = [], spacy.blank("en").vocab
@@ -413,7 +413,7 @@ def test_wrong_uses_are_named(
 
 
 def test_labels_of_the_callers(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By each kind of model and by both; long lists come back in order."""
+    """Each kind of model scores them, and both do together; answers to long lists are in order."""
     labels, texts = ["kids", "dog"], random_texts(100)
     with (
         heedful.load("tiny-flat", models=models) as embedding,
@@ -437,7 +437,7 @@ def test_labels_of_the_callers(models: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_vectors_in_fewer_bits(model: Model) -> None:
-    """As sentence-transformers' quantize_embeddings (v3, util/quantization.py) writes bits."""
+    """The bits are those of sentence-transformers' quantize_embeddings (v3, util/quantization.py)."""
     vectors, bytes_ = model.encode(TEXTS), model.encode(TEXTS, precision="int8")
     assert bytes_.dtype.name == "int8"
     assert np.abs(bytes_).max(axis=1).tolist() == [127] * len(TEXTS)

@@ -26,7 +26,7 @@ def load(**options):
 
 
 def ran(models: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """In a session of its own: an interrupt of its group reaches no other process."""
+    """A script's run in a new session: an interrupt of its process group reaches no other process."""
     script = f"MODELS = {str(models)!r}\n{WORKERS}{script}"
     return subprocess.run(
         [sys.executable, "-W", "always::ResourceWarning", "-c", script],
@@ -117,7 +117,7 @@ def test_processes_go_on_after(models: Path, name: str) -> None:
 
 
 def test_workers_end_when_their_parent_is_killed(models: Path) -> None:
-    """They hold the pipe that is read here until the last of them has ended."""
+    """The pipe that is read here is open until the last worker has ended."""
     encode = "print(load().encode(['kids'] * 2000).shape, flush=True)"
     done = ran(models, f"{encode}\nos.kill(os.getpid(), signal.SIGKILL)")
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "(2000, 8)\n"), done.stderr

@@ -26,7 +26,7 @@ def compare(page: Page) -> Page:
 
 
 def test_three_measures_in_one_view(compare: Page, keep: Callable[[Page, str], None]) -> None:
-    """As the service answers them; the verdict rests on words whose numbers are not all nothing, at 100 % too."""
+    """They are the service's answers; some words have evidence other than 0, even at 100 %."""
     answer = compare.locator(ANSWER)
     pair = {"premise": KIDS, "hypothesis": ASLEEP}
     scores = ask_service(compare, "nli", **pair)["scores"]

@@ -1,4 +1,4 @@
-"""What `heedful explain` and `heedful fit` write, opened from the disk in a real Chromium."""
+"""The pages of `heedful explain` and `heedful fit`, opened from the disk in a real Chromium."""
 
 from pathlib import Path
 

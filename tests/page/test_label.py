@@ -51,7 +51,7 @@ def test_labels_of_ones_own_are_tags(label: Page, keep: Callable[[Page, str], No
 
 
 def test_none_of_the_labels_fits(label: Page) -> None:
-    """Then no label is in bold, and the heading says so."""
+    """No label is in bold, and the heading says that none fits."""
     label.get_by_role("button", name="none of these").click()
     answer = label.locator("#answer-label:not([aria-busy])")
     expect(answer.locator("h2")).to_have_text("None of these")

@@ -9,7 +9,7 @@ from tests.page.visiting import HOST, enter, explained, visit
 
 
 def copied_link(page: Page, tab: str) -> str:
-    """What the tab's button copies."""
+    """The link that the tab's button copies."""
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     actions = page.locator(f"#answer-{tab} .actions")
     actions.get_by_role("button", name="Copy link").click()

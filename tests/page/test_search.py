@@ -24,7 +24,7 @@ ARABIC = "مرحبا بالعالم"
 
 
 def vectors(page: Page, texts: list[str]) -> np.ndarray:
-    """Of the default model, as the service gives them: the reference for what the page computes."""
+    """The default model's vectors by the service: the reference for the page's results."""
     return np.array(ask_service(page, "embed", inputs=texts))
 
 
@@ -124,7 +124,7 @@ def test_marked_words_are_those_that_made_the_match(
 
 
 def test_the_same_and_the_opposite_are_said(example: Page) -> None:
-    """As /nli judges in both directions, of texts that are close."""
+    """Close texts have the verdict of /nli in both directions."""
     page = example
     question = "How do I turn off notifications?"
     page.locator("#query").fill(question)
@@ -245,7 +245,7 @@ def test_the_ranking_is_saved(page: Page, tmp_path: Path) -> None:
 
 
 def test_groups_are_named_apart(page: Page) -> None:
-    """By words that their texts have more often than all texts, or by a text where there is none."""
+    """Their names are words that their texts have more often than all texts, or a text if there are none."""
     texts = ["One red line", "Two red line", "One blue line", "Two blue line"]
     name = "async ([texts, of]) => (await import('/static/texts.js')).clusterWords(texts, of, 2)"
     assert page.evaluate(name, [texts, [0, 0, 1, 1]]) == [["red"], ["blue"]]
@@ -254,7 +254,7 @@ def test_groups_are_named_apart(page: Page) -> None:
 
 
 def test_near_duplicates_are_listed(page: Page) -> None:
-    """Those of the texts that are searched now, whatever is still counted of others."""
+    """They are those of the current texts, even while pairs of earlier texts are being counted."""
     texts = [*LINES, "A dog runs along the beach", "I like tea!", LINES[0]]
     use(page, GRID)
     use(page, LINES)

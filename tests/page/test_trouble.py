@@ -93,7 +93,7 @@ BROKEN = {
     "proxy": ((502, "<h1>Bad gateway</h1>"), "answered with the error 502: try again"),
     "service": ((503, '{"error": {"message": "too many", "code": "x"}}'), "Too many"),
 }
-"""What a question gets as its answer, and what the page says."""
+"""The service's answer to a question, and the page's message."""
 
 
 def refuse(answer: tuple[int, str] | None, route: Route) -> None:
@@ -188,7 +188,7 @@ def test_enter_that_ends_a_composition_asks_nothing(why: Page) -> None:
 
 
 def test_what_the_service_cuts_is_said(relating: str, browser: Browser) -> None:
-    """It cuts unless it is told not to; the last tab tells it."""
+    """The service cuts texts by its setting; the last tab's requests switch that off."""
     with visit(browser, f"{relating}/#tab=label&text={'good+' * 20}") as page:
         expect(page.locator("#answer-label .refused")).to_have_text(CUT)
         page.get_by_role("tab", name="Why").click()
@@ -213,7 +213,7 @@ def test_a_browser_that_keeps_no_site_data(browser: Browser, shipped: str, tmp_p
 
 
 def test_a_page_opened_before_the_models_are_loaded(browser: Browser, locked: Process) -> None:
-    """It needs a key too; and no model does what the third tab asks."""
+    """The service needs a key too, and no model answers the third tab."""
     errors: list[str] = []
     with locked.held():
         url = locked.url()

@@ -38,13 +38,13 @@ def pair(page: Page) -> Page:
 
 
 def values(page: Page, figure: str) -> list[float]:
-    """What the cells of a heat map say, row by row."""
+    """The numbers in the cells of a heat map, row by row."""
     cells = page.locator(f"figure[data-map='{figure}']").first.locator(".cell")
     return [float(value) for value in cells.evaluate_all("all => all.map(c => c.dataset.value)")]
 
 
 def colours(picture: Locator) -> list[str]:
-    """Of the tokens; the words of the tree have the same."""
+    """The colours of the tokens; the tree's words have the same."""
     shades: list[str] = picture.locator(".tokens button").evaluate_all(
         "all => all.map(one => getComputedStyle(one).backgroundColor)"
     )
@@ -174,7 +174,7 @@ def test_an_answer_is_saved(pair: Page, tmp_path: Path) -> None:
 
 
 def test_drawings_of_any_text_are_saved(why: Page, tmp_path: Path) -> None:
-    """One holds a noncharacter, which XML cannot, and is 90,000 pixels wide, more than a canvas can be."""
+    """A drawing holds a noncharacter, which XML forbids, and is 90,000 pixels wide, more than a canvas allows."""
     ask(why, "\ufffe " + f"{'x' * 400} " * 24)
     answer = why.locator("#answer-why:not([aria-busy])")
     expect(answer.locator(".tokens li")).to_have_count(25)
@@ -286,7 +286,7 @@ def test_the_keyboard_alone(why: Page) -> None:
 
 @pytest.mark.parametrize("width", [1200, 375])
 def test_long_names_fit(why: Page, width: int) -> None:
-    """Of labels and of a model."""
+    """The names of labels and of a model fit."""
     labels = [f"{'a complaint about what was delivered ' * 4}{name * 60}" for name in "abc"]
 
     def lengthen(route: Route) -> None:
@@ -336,7 +336,7 @@ def test_a_quick_second_question_is_the_one_that_is_answered(why: Page) -> None:
 
 
 def test_the_documentation_is_drawn_without_the_internet(browser: Browser, shipped: str) -> None:
-    """Where a proxy serves it below a path, from relative addresses, which hold without one too."""
+    """Its relative addresses work with and without a proxy that serves it below a path."""
     context = browser.new_context()
     page = context.new_page()
     root = f"{shipped}/proxied/"
@@ -375,7 +375,7 @@ def test_the_theme_is_remembered(page: Page) -> None:
 
 
 def test_the_request_can_be_copied(why: Page) -> None:
-    """Also where a proxy serves the page below a path. The last test of the module: the page stays there."""
+    """The request is right also below a proxy's path. It is the module's last test: the page stays there."""
     why.route("**/proxied/**", below_a_path)
     why.goto(urljoin(why.url, "/proxied/#tab=why"))
     explained(why)

@@ -77,12 +77,12 @@ def save(page: Page, part: Page | Locator, button: str, file: Path) -> None:
 
 
 def ask_service(page: Page, path: str, **body: Any) -> Any:
-    """What the service answers, without the page."""
+    """The service's answer to a request without the page."""
     return page.request.post(urljoin(page.url, f"/{path}"), data=body).json()
 
 
 def width_of(page: Page) -> int:
-    """Of all that could be scrolled to, in pixels."""
+    """The width of the page, including what can be scrolled to, in pixels."""
     width: int = page.evaluate("document.documentElement.scrollWidth")
     return width
 
@@ -101,7 +101,7 @@ def asks(text: str, response: Response) -> bool:
 
 
 def answer_again(page: Page, response: Response) -> Any:
-    """What the service answered: asked a second time, as Chromium does not keep every answer's body."""
+    """The service's answer, requested a second time: Chromium does not keep all answers' bodies."""
     request = response.request
     again = page.request.post(request.url, data=request.post_data_json)
     assert again.status == response.status
@@ -109,5 +109,5 @@ def answer_again(page: Page, response: Response) -> Any:
 
 
 def below_a_path(route: Route) -> None:
-    """As a proxy does that serves the service at /proxied/."""
+    """Forwards requests like a proxy that serves the service at /proxied/."""
     route.fulfill(response=route.fetch(url=route.request.url.replace("/proxied/", "/")))

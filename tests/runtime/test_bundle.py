@@ -71,7 +71,7 @@ def vouch(folder: Path, **fields: Any) -> None:
 
 
 def replace_file(folder: Path, name: str, content: bytes) -> None:
-    """Another file, and a card that vouches for it: only the checks after the hashes' are left."""
+    """Replace a file and its hash in the card: only the checks after that of the hashes can refuse it."""
     (folder / name).write_bytes(content)
     hashes = json.loads((folder / CARD).read_text())["files"]
     hashes[name] = hashlib.sha256(content).hexdigest()

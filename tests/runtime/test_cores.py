@@ -6,7 +6,7 @@ import pytest
 from heedful.runtime.cores import usable_cores
 
 TWO, ONE = "0::/pod/app\n", "5:memory:/docker/x\n4:cpu,cpuacct:/docker/x\n"
-"""What the two versions of cgroups write of a process."""
+"""The files of the two versions of cgroups about a process."""
 APP, POD, MOUNT = (f"sys/fs/cgroup/{inside}cpu.max" for inside in ("pod/app/", "pod/", ""))
 QUOTA, PERIOD = (f"sys/fs/cgroup/cpu/docker/x/cpu.cfs_{name}_us" for name in ("quota", "period"))
 
@@ -34,7 +34,7 @@ def test_the_smallest_limit_counts(
     files: dict[str, str],
     cores: int,
 ) -> None:
-    """Of a process whose affinity mask has eight cores."""
+    """The cores of a process whose affinity mask has eight."""
     assert 1 <= usable_cores() <= len(os.sched_getaffinity(0))  # on this machine
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     files = files | ({"proc/self/cgroup": cgroup} if cgroup else {})

@@ -41,7 +41,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 PROCESSES, MEMORY = 2, 512 * 1024
-"""Of the stand-in's device a process has so many bytes."""
+"""Bytes of the stand-in's device for a process."""
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_the_cpu_is_not_tried() -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_graph_for_a_device_needs_no_operator_in_c(name: str) -> None:
-    """Without them it gives the bundle's golden vectors, as it must on CUDA, where there are none."""
+    """Without the kernels it gives the bundle's golden vectors: CUDA has no such kernels."""
     bundle = read(BUNDLES / name)
     assert bundle.golden
     graph = open_session(bundle.files[ENCODER], kernels=False)

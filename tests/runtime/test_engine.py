@@ -183,7 +183,7 @@ async def test_a_bad_item_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
 
 
 class Small(Squares):
-    """It has memory for three items, and none for item 13."""
+    """A runner with memory for three items, and none for item 13."""
 
     def run(self, prepared: list[int]) -> list[int]:
         if len(prepared) > 3 or 13 in prepared:
@@ -321,7 +321,7 @@ async def test_a_batch_that_never_ends_is_told_and_not_waited_for(
 
 
 class Encoder(EncoderRunner):
-    """Without a card or a session: it gives back what it gets, unless it is broken."""
+    """An encoder without a card or a session: it returns its input, unless it is broken."""
 
     def __init__(self) -> None:
         self.name, self.budget, self.overhead = "broken", 8, 1

@@ -60,7 +60,7 @@ def test_evidence_of_a_pair_leaves_the_other_sentence_whole(running: Running) ->
 def test_a_token_that_leaves_the_vector_as_it_is_has_no_evidence(
     running: Running, model: str
 ) -> None:
-    """One word again and again has the same mean, but for rounding, however many of it are left."""
+    """A repeated word has the same mean, but for rounding, for any number of repetitions."""
     options = {"evidence": True, "faithfulness": True, "curves": True}
     for length in range(2, 12):
         _, explained = ask(running, " ".join(["kids"] * length), model=model, **options)
@@ -135,7 +135,7 @@ def test_correlations_name_every_map_pooling_and_gate(running: Running) -> None:
 def expected_drops(
     running: Running, text: TokenizedText, *, mask: bool
 ) -> dict[frozenset[int], float]:
-    """Of every choice of tokens that are taken away, or masked."""
+    """The drop for each set of tokens that is removed, or masked."""
     before = scores(running, sentence_of(text))
     label, drops = int(before.argmax()), {}
     for k in range(1, len(text.ids)):

@@ -63,7 +63,7 @@ def cosine(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
 
 
 def scores(running: Running, *sentences: Sentence, alpha: float = ALPHA) -> Doubles:
-    """What the built head gives for vectors that numpy made."""
+    """The built head's scores for vectors computed in numpy."""
     vectors = [expected_embedding(sentence, alpha)[None] for sentence in sentences]
     model = running.service.registry.models[SST2 if len(sentences) == 1 else NLI]
     logits, _ = run_now(model.logits(*vectors))

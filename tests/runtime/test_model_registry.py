@@ -1,4 +1,4 @@
-"""Which model answers where none is named."""
+"""The model that answers a request without a name."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def card(name: str, *values: float, dataset: str = "snli", **fields: Any) -> Car
 
 
 def test_the_better_one_on_the_same_dev_split_unless_a_model_is_for_everyday_texts() -> None:
-    """Another set and other labels do not compare."""
+    """Models of another dataset or other labels are not compared."""
     assert default([card("a", 0.79), card("b", 0.80), card("c", 0.75)]).name == "b"
     assert default([card("a", 0.8), card("b", 0.8)]).name == "a"
     labels = ("negative", "positive")

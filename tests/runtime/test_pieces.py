@@ -38,7 +38,7 @@ def reference(text: str, parser: Parser, words: int | None = None) -> np.ndarray
 
 
 def test_embed_gives_the_encoder_s_vectors(served: Running, parser: Parser) -> None:
-    """Whatever a text is sent with."""
+    """A text's vector does not depend on the others in its request."""
     texts = ["Two kids at a ballgame wash their hands", "unheard", "The dog is not good .", "a"]
     result = served.embed(texts, NAME)
     expected = [reference(text, parser) for text in texts]

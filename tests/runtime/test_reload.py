@@ -72,7 +72,7 @@ def served(running: Running, models: Path) -> Iterator[Served]:
 
 
 def test_what_is_added_replaced_and_removed_is_picked_up_together(served: Served) -> None:
-    """What has not changed is not loaded again."""
+    """Unchanged bundles are not loaded again."""
     before, old = served.vector(), dict(served.service.registry.models)
     served.build(alpha=0.25)
     served.build("tiny-new", kind="embedding")
@@ -225,7 +225,7 @@ print(BundleLoader(pathlib.Path(sys.argv[1]), 'cpu', 1)._bundles())
 
 
 def test_a_folder_that_may_not_be_entered_is_named(tmp_path: Path) -> None:
-    """It may hold a bundle that another user has put there, or be a disk's lost+found."""
+    """The folder may hold another user's bundle, or be a disk's lost+found."""
     (tmp_path / "bundle").mkdir(mode=0)
     # Without what lets root into every folder.
     right = () if os.geteuid() else ("setpriv", "--bounding-set=-dac_override,-dac_read_search")

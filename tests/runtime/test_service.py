@@ -39,7 +39,7 @@ FULL, LONGER = "dog " * MAX_TOKENS, "dog " * MAX_TOKENS + "bad bad"
 def test_embed_gives_the_encoder_s_vectors(
     running: Running, parser: Parser, models: Path, model: str, tree: bool
 ) -> None:
-    """Of whole texts and of one that is cut; those of a model without a tree are given none."""
+    """The parses of texts, one of which is cut; without trees for a model that reads none."""
     vocab = Vocab.load(models / model / "vocab.txt")
     texts = [TEXT, "The dog is not good .", "zebra", TEXT, LONGER, FULL]
     result = running.embed(texts, model, truncate=True)

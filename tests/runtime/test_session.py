@@ -1,4 +1,4 @@
-"""What ONNX Runtime does in a process: it gives memory back, and sends no telemetry."""
+"""ONNX Runtime in a process: it returns memory, and sends no telemetry."""
 
 import os
 import resource
@@ -51,7 +51,7 @@ print(len(os.listdir("/proc/self/task")))
 
 
 def test_importing_heedful_turns_telemetry_off(tmp_path: Path) -> None:
-    """It neither starts the thread for that nor keeps events in the user's cache."""
+    """ONNX Runtime neither starts its telemetry thread nor keeps events in the user's cache."""
     environment = {**os.environ, "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
     for name in ("ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME"):
         environment.pop(name, None)

@@ -23,7 +23,7 @@ FLAT = [
 
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Their folder, which holds no parser, as the folder that is open holds none."""
+    """A folder of models without a parser; the working directory has none either."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "models"
     folder.mkdir()

@@ -36,7 +36,7 @@ def total(values: Doubles, heads: Ints) -> float:
 
 
 def check_forest(heads: Ints) -> None:
-    """Of governors counted from 1, and 0 for a root."""
+    """Check governors, which are numbered from 1; 0 is the root."""
     check_heads(np.where(heads == 0, np.arange(len(heads)), heads - 1))
 
 

@@ -1,4 +1,4 @@
-"""What the rules part and keep; every token is a piece of the text."""
+"""Splits by the rules; each token is a part of the text."""
 
 import pytest
 import spacy

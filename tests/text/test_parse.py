@@ -76,13 +76,13 @@ def test_offsets_are_the_tokens_of_any_text_and_heads_a_forest(parser: Parser, t
 @given(texts)
 @example("don't DON'T can't. :-) U.S. e-mail, 10km 'tis http://a.b/c?d=1")
 def test_a_text_is_tokenized_as_spacy_does_it_whole(parser: Parser, text: str) -> None:
-    """Its runs are tokenized one by one, and those that were met before not again."""
+    """Its runs are tokenized one by one, and cached runs not again."""
     blank = " ".join(plain.plain(text.replace("&", "+"))[0].split())
     assert tokens_of(parser, blank) == [token.text for token in parser.tokenizer.rules(blank)]
 
 
 def test_chunks_of_letters_are_read_as_the_rules_read_them() -> None:
-    """They are looked up without a document, but for special cases, and have the same attributes."""
+    """Such chunks need no document, but for special cases, and have the same attributes."""
     tokenizer = Parser.load(None).tokenizer
     by_rules = TextTokenizer(tokenizer.rules, tokenizer.vocab)
     letters = [special.title() for special in tokenizer.rules.rules if special.isalpha()]  # type: ignore[attr-defined]

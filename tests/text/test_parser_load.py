@@ -1,4 +1,4 @@
-"""Which spaCy pipelines are taken, and what identifies one."""
+"""The spaCy pipelines that can be loaded, and their fingerprints."""
 
 import shutil
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.process import ROOT
 
 
 def test_the_shipped_arc_parser_reads_trees() -> None:
-    """In the serving install too, which has no torch."""
+    """It does so without torch too, as in the serving install."""
     texts = "Two kids at a ballgame wash their hands.", "The dog barks. Nobody can't hear it!!"
     parser = Parser.load(ROOT / "bundles/parser")
     kids, two = parser.parse([ParseJob(text, 64, tree=True) for text in texts])
