@@ -49,13 +49,10 @@ class Vocab:
 
     def ids(self, tokens: Sequence[str]) -> Ints:
         """(L,) ids, `UNKNOWN` for a word that is not in the vocabulary. A literal "<pad>" is unknown too."""
-        return np.array(self._look_up(tokens), np.int64)
-
-    def _look_up(self, tokens: Sequence[str]) -> list[int]:
-        return list(map(self._cache.__getitem__, tokens))
+        return np.array(list(map(self._cache.__getitem__, tokens)), np.int64)
 
     def sentence(self, tokens: Sequence[str], heads: Ints) -> Sentence:
-        ids = self._look_up(tokens)
+        ids = list(map(self._cache.__getitem__, tokens))
         if not self.composed or UNKNOWN not in ids:
             return Sentence(np.array(ids, np.int64), heads)
         unlisted = [i for i, word in enumerate(ids) if word == UNKNOWN]
