@@ -48,20 +48,21 @@ def tune(
     require_device(device)
     torch.set_num_threads(threads or usable_cores())
     config = restore_bundle(bundle).config
-    if read_card(bundle).kind != "embedding":
+    base = read_card(bundle)
+    if base.kind != "embedding":
         raise ConfigError(f"{bundle} is no embedding: name another bundle")
     pairs = distinct(pairs)
     learned, held = divided(pairs, seed)
     texts = list(dict.fromkeys(text for one in pairs for text in one.texts))
     rows = (f"{one.texts} {one.label}" for one in pairs)
-    run = runs / f"tune-{run_key(out.name, read_card(bundle).version, str(seed), *rows)}"
+    run = runs / f"tune-{run_key(out.name, base.version, str(seed), *rows)}"
     run.mkdir(parents=True, exist_ok=True)
     first = run / FIRST
     before = _vectors(bundle, texts, device)
     np.save(first, np.array([before[text] for text in texts]))
     teacher_vectors.keep(str(first), texts, np.load(first), CACHE)
     task = make_task(out.name, learned, held, seed)
-    changed = make_config(config, bundle, task.name, str(first), seed)
+    changed = make_config(config, bundle, base.licence, task.name, str(first), seed)
     own = UserRun(task, out, runs, pipeline_beside(out), console)
     own.train(changed.model_copy(update={"device": device}), run)
     card = own.export(run)

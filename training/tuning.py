@@ -57,8 +57,12 @@ def make_task(name: str, learned: list[Example], held: list[Example], seed: int)
     return Task(name, "embedding", (), (train,), held_out, held_out)
 
 
-def make_config(bundle: RunConfig, folder: Path, task: str, first: str, seed: int) -> RunConfig:
-    """`bundle` is the configuration of the one in `folder`; `first` names its vectors of the pairs' texts."""
+def make_config(
+    bundle: RunConfig, folder: Path, licence: str, task: str, first: str, seed: int
+) -> RunConfig:
+    """`bundle` is the configuration of the one in `folder`, and `licence` what its card says: its weights are in the
+    new one. `first` names its vectors of the pairs' texts.
+    """
     return bundle.model_copy(
         update={
             "task": task,
@@ -74,7 +78,7 @@ def make_config(bundle: RunConfig, folder: Path, task: str, first: str, seed: in
             "epochs": EPOCHS,
             "patience": 3,
             "seed": seed,
-            "licence": UNSTATED,
+            "licence": licence,
             "train_rows": None,
             "extra_dev_tasks": (),
             # They are stored in few bits, and no pair has most of them.
