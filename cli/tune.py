@@ -22,8 +22,13 @@ from heedful.cli.options import (
 )
 from heedful.cli.texts import Columns, Dialect, Source, Texts
 from heedful.library.load import bundle_folder
+from heedful.runtime.bundles.card import ScoreCard
 from heedful.training.config import Device
 from heedful.training.tasks.base import UNLABELLED, Example
+from heedful.training.tuning import SHARE
+
+TELLING = 50
+"""Held-out pairs that a difference can be read from; of fewer, one weighs more than two points."""
 
 
 def command(
@@ -55,8 +60,8 @@ def command(
 ) -> None:
     """Train an embedding on pairs of your texts, such as questions and answers, and write its bundle.
 
-    A tenth of the pairs is held out: the command prints how well it finds them before and after, and what it has lost
-    on STS-B and SICK where these are in --data.
+    Give 500 pairs or more, better 2,000; the least is 50. A tenth of the pairs is held out: the command prints how well
+    it finds them before and after, and what it has lost on STS-B and SICK where these are in --data.
 
     Example: heedful tune ms-san-embed faq.csv --columns question,answer --out bundles/faq
     """
@@ -85,8 +90,24 @@ def command(
         f"{out}: version {card.version}; {after.metric} of {after.rows} pairs held out: {before.value:.4f} before, "
         f"{after.value:.4f} after"
     )
+    for line in doubts(before, after, bundle):
+        typer.echo(line)
     for line in general(folder, out, data):
         typer.echo(line)
+
+
+def doubts(before: ScoreCard, after: ScoreCard, bundle: str) -> Iterator[str]:
+    """What speaks against the new bundle, from its two scores on the pairs held out, and what to do."""
+    if after.rows < TELLING:
+        yield (
+            f"{after.rows} held-out pairs are too few to tell whether it got better: one pair may decide. "
+            f"Give {TELLING / SHARE:.0f} pairs or more, of which {TELLING} are then held out"
+        )
+    if after.value <= before.value:
+        yield (
+            f"it finds the held-out pairs no better than before: use {bundle} as it was, or tune it on more pairs "
+            "(2,000 of one source are a good number)"
+        )
 
 
 def read_pairs(source: Source, negative: str | None, score: str | None) -> Iterator[Example]:

@@ -89,7 +89,10 @@ def export_run(
     except DataMissing as reason:
         if how.int8:
             raise
-        say(f"not measured, and without an index of training sentences: {reason}")
+        say(
+            "the bundle is not measured, and cannot say how like its training texts a text is (`typical` is null): "
+            f"{reason}"
+        )
         examples = []
     if how.composed is not None:
         trained = opened(trained, how.composed)
@@ -105,7 +108,10 @@ def export_run(
         if len(sample) >= LEAST:
             files[TYPICAL], fields["typical"] = _typical(made, sample, task)
         else:
-            say(f"without an index of training sentences: {len(sample)} are too few")
+            say(
+                f"the bundle cannot say how like its training texts a text is (`typical` is null): that takes {LEAST} "
+                f"training texts, here are {len(sample)}"
+            )
     files[GOLDEN] = golden(made, parser.parse).to_bytes()
     return write(out, fields, files)
 
