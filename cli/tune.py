@@ -22,13 +22,8 @@ from heedful.cli.options import (
 )
 from heedful.cli.texts import Columns, Dialect, Source, Texts
 from heedful.library.load import bundle_folder
-from heedful.runtime.bundles.card import ScoreCard
 from heedful.training.config import Device
 from heedful.training.tasks.base import UNLABELLED, Example
-from heedful.training.tuning import SHARE
-
-TELLING = 50
-"""Held-out pairs that a difference can be read from; of fewer, one weighs more than two points."""
 
 
 def command(
@@ -74,7 +69,7 @@ def command(
     source = Source(pairs, format, columns_read, Dialect(encoding, delimiter))
     folder = bundle_folder(bundle)
     rows = list(read_pairs(source, negative_column, score_column))
-    from heedful.cli.tune_run import general, tune
+    from heedful.cli.tune_run import doubts, general, tune
 
     card = tune(
         folder,
@@ -94,20 +89,6 @@ def command(
         typer.echo(line)
     for line in general(folder, out, data):
         typer.echo(line)
-
-
-def doubts(before: ScoreCard, after: ScoreCard, bundle: str) -> Iterator[str]:
-    """What speaks against the new bundle, from its two scores on the pairs held out, and what to do."""
-    if after.rows < TELLING:
-        yield (
-            f"{after.rows} held-out pairs are too few to tell whether it got better: one pair may decide. "
-            f"Give {TELLING / SHARE:.0f} pairs or more, of which {TELLING} are then held out"
-        )
-    if after.value <= before.value:
-        yield (
-            f"it finds the held-out pairs no better than before: use {bundle} as it was, or tune it on more pairs "
-            "(2,000 of one source are a good number)"
-        )
 
 
 def read_pairs(source: Source, negative: str | None, score: str | None) -> Iterator[Example]:

@@ -20,12 +20,14 @@ from heedful.training.errors import ConfigError, DataMissing
 from heedful.training.optimise import require_device
 from heedful.training.restore_bundle import restore_bundle
 from heedful.training.tasks.base import UNLABELLED, Example
-from heedful.training.tuning import distinct, divided, make_config, make_task, score
+from heedful.training.tuning import SHARE, distinct, divided, make_config, make_task, score
 
 ROWS = 2_000
 """Pairs of each set that what was lost is measured on."""
 FIRST = "first.npy"
 """The bundle's vectors of the pairs' texts, in the run's folder."""
+TELLING = 50
+"""Held-out pairs that a difference can be read from; of fewer, one weighs more than two points."""
 
 
 def tune(
@@ -85,6 +87,20 @@ def _vectors(bundle: Path, texts: Sequence[str], device: Device) -> dict[str, Fl
     """Of length 1, by text."""
     with load(bundle, device=device) as model:
         return dict(zip(texts, model.encode(texts), strict=True))
+
+
+def doubts(before: ScoreCard, after: ScoreCard, bundle: str) -> Iterator[str]:
+    """What speaks against the new bundle, from its two scores on the pairs held out, and what to do."""
+    if after.rows < TELLING:
+        yield (
+            f"{after.rows} held-out pairs are too few to tell whether it got better: one pair may decide. "
+            f"Give {TELLING / SHARE:.0f} pairs or more, of which {TELLING} are then held out"
+        )
+    if after.value <= before.value:
+        yield (
+            f"it finds the held-out pairs no better than before: use {bundle} as it was, or tune it on more pairs "
+            "(2,000 of one source are a good number)"
+        )
 
 
 def general(before: Path, after: Path, data: Path) -> Iterator[str]:

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from heedful.cli.errors import CommandError
 from heedful.cli.main import app
 from heedful.cli.texts import Columns, Dialect, Source
-from heedful.cli.tune import doubts, read_pairs
+from heedful.cli.tune import read_pairs
+from heedful.cli.tune_run import doubts
 from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.bundles.card import ScoreCard
 from heedful.training.tasks.base import UNLABELLED, Example
@@ -74,8 +75,8 @@ def test_a_tuned_bundle_has_the_licence_and_the_data_of_its_base_and_yours(tmp_p
 def test_a_bundle_that_is_no_better_or_cannot_be_judged_is_said_to_be() -> None:
     def said(before: float, after: float, rows: int) -> str:
         fields = {"dataset": "faq", "split": "held out", "metric": "ndcg@10", "rows": rows}
-        both = (ScoreCard.model_validate({**fields, "value": one}) for one in (before, after))
-        return " ".join(doubts(*both, "ms-san-embed"))
+        old, new = (ScoreCard.model_validate({**fields, "value": one}) for one in (before, after))
+        return " ".join(doubts(old, new, "ms-san-embed"))
 
     assert not said(0.7, 0.8, 50)
     assert "no better than before: use ms-san-embed as it was" in said(0.8, 0.8, 50)
