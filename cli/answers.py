@@ -1,4 +1,4 @@
-"""What a model says of rows of texts: labels and scores, for the commands that read a user's file."""
+"""Labels and scores of the rows of a user's file, by a loaded model: what `predict` and `evaluate` share."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,8 +24,8 @@ PAIR = ("premise", "hypothesis")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A model's name or folder, labels for one that was trained on none, and the columns of pairs if they are named."""
+class ModelChoice:
+    """The options that choose a model: its name or folder, the user's labels (zero-shot), the two columns of pairs."""
 
     model: str | None = None
     labels: tuple[str, ...] = ()
@@ -34,21 +34,21 @@ class Asked:
     @classmethod
     def of(
         cls, model: str | None, labels: str, premise: str | None, hypothesis: str | None
-    ) -> "Asked":
-        """From the options as they are typed."""
-        given = tuple(label.strip() for label in labels.split(",") if label.strip())
+    ) -> "ModelChoice":
+        """Parse the options of the command line; `labels` has commas between."""
+        names = tuple(label.strip() for label in labels.split(",") if label.strip())
         pair = (premise or PAIR[0], hypothesis or PAIR[1]) if premise or hypothesis else None
-        return cls(model, given, pair)
+        return cls(model, names, pair)
 
     @property
     def task(self) -> Task:
-        """That for which the service has a model where none is named."""
+        """The task whose default model is loaded where none is named."""
         return "embed" if self.labels else "nli" if self.pair else "classify"
 
     def columns(
-        self, place: Place, text: str, *, labels: str | None = None, whole: bool = False
+        self, place: Place, text: str, *, labels: str | None = None, all_columns: bool = False
     ) -> Columns:
-        """Those that the model reads, by its card. Raises CommandError where it has no labels or reads other rows."""
+        """The columns that the model reads, by its card. Raises CommandError for options that do not fit it."""
         if self.labels and self.pair:
             raise CommandError("--labels are for one text a row: leave out the columns of a pair")
         card = read_card(place.folder(self.model, self.task))
@@ -61,22 +61,22 @@ class Asked:
                 f"{card.name} has no labels: give yours with --labels a,b,c, or name a classifier "
                 "(`heedful list` has them)"
             )
-        of_pairs = card.kind in ("nli", "relatedness") and not self.labels
-        if self.pair and not of_pairs:
+        reads_pairs = card.kind in ("nli", "relatedness") and not self.labels
+        if self.pair and not reads_pairs:
             raise CommandError(
                 f"{card.name} reads one text a row: name its column with --text-column"
             )
-        first, second = (self.pair or PAIR) if of_pairs else (text, None)
-        return Columns(first, labels, second, whole, "--label-column")
+        first, second = (self.pair or PAIR) if reads_pairs else (text, None)
+        return Columns(first, labels, second, all_columns, "--label-column")
 
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """A loaded model. It scores `given` labels with the help of `others`, which are keywords of `Model.classify`."""
+    """A loaded model. `zero_shot` labels are scored with the help of `helpers`, keywords of `Model.classify`."""
 
     model: Model
-    given: tuple[str, ...] = ()
-    others: Mapping[str, Model] = field(default_factory=dict)
+    zero_shot: tuple[str, ...] = ()
+    helpers: Mapping[str, Model] = field(default_factory=dict)
 
     @property
     def card(self) -> Card:
@@ -84,54 +84,54 @@ class Answerer:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """None for relatedness, whose scores are from 1 to 5."""
-        return self.given or self.card.labels
+        """Empty for relatedness, whose scores are from 1 to 5."""
+        return self.zero_shot or self.card.labels
 
     @property
     def multi_label(self) -> bool:
-        return self.card.multi_label and not self.given
+        return self.card.multi_label and not self.zero_shot
 
     def scores(self, rows: Sequence[Row], name: str) -> tuple[Doubles, npt.NDArray[np.bool_]]:
-        """Probabilities (N, C) of the labels, NaN where a text is blank; and which texts (N,) were cut.
+        """Probabilities (N, C) of the labels, NaN for a row with a blank text; and which rows (N,) had a text cut.
 
         For relatedness C is 1. `name` is the file's, for messages. Raises BadInput.
         """
-        read = [i for i, row in enumerate(rows) if all(text.strip() for text in row.texts)]
-        found = np.full((len(rows), max(1, len(self.labels))), np.nan)
+        filled = [i for i, row in enumerate(rows) if all(text.strip() for text in row.texts)]
+        scores = np.full((len(rows), max(1, len(self.labels))), np.nan)
         cut = np.zeros(len(rows), bool)
-        texts = [text for i in read for text in rows[i].texts]
-        paths = [f"{name}:{rows[i].line}: the text" for i in read for _ in rows[i].texts]
+        texts = [text for i in filled for text in rows[i].texts]
+        paths = [f"{name}:{rows[i].line}: the text" for i in filled for _ in rows[i].texts]
         inputs = Inputs(texts, paths, texts_per_row=len(rows[0].texts))
-        if read:
+        if filled:
             try:
-                found[read] = self._ask(inputs, truncate=False)
+                scores[filled] = self._score(inputs, truncate=False)
             except BadInput as error:
                 if error.code != "input_too_long":
                     raise
-                found[read] = self._ask(inputs, truncate=True)
-                fits = self.model.fits(texts).reshape(len(read), -1)
-                cut[read] = ~fits.all(axis=1)
-        return found, cut
+                scores[filled] = self._score(inputs, truncate=True)
+                fits = self.model.fits(texts).reshape(len(filled), -1)
+                cut[filled] = ~fits.all(axis=1)
+        return scores, cut
 
     def predicted(self, scores: Doubles) -> list[Any]:
-        """The label of each row (N, C); None where it has no scores or the model abstains, a list where several fit."""
+        """The label of each row of scores (N, C): None for NaN or where the model abstains, a list if multi-label."""
         if not self.labels:
             return [None] * len(scores)
         blank = np.isnan(scores[:, 0])
         filled = np.where(blank[:, None], 0, scores)
         labels = (
-            [self.given[i] for i in filled.argmax(axis=1)]
-            if self.given
+            [self.zero_shot[i] for i in filled.argmax(axis=1)]
+            if self.zero_shot
             else self.model.chosen(filled)
         )
         return [None if empty else label for empty, label in zip(blank, labels, strict=True)]
 
-    def _ask(self, inputs: Inputs, *, truncate: bool) -> Doubles:
-        if self.given:
+    def _score(self, inputs: Inputs, *, truncate: bool) -> Doubles:
+        if self.zero_shot:
             texts = [str(text) for text in inputs.items]
-            more: dict[str, Any] = {**self.others, "truncate": truncate}
-            answers = self.model.classify(texts, self.given, **more)
-            return np.array([[one.scores[label] for label in self.given] for one in answers])
+            options: dict[str, Any] = {**self.helpers, "truncate": truncate}
+            answers = self.model.classify(texts, self.zero_shot, **options)
+            return np.array([[each.scores[label] for label in self.zero_shot] for each in answers])
         kind = self.card.kind
         task: Any = "classify" if kind == "classification" else kind
         method: Any = "relatedness" if kind == "relatedness" else "classify"
@@ -140,13 +140,13 @@ class Answerer:
 
 
 @contextmanager
-def answering(asked: Asked, place: Place) -> Iterator[Answerer]:
-    """Load what was asked for. Raises StartupError, BundleError."""
-    with ExitStack() as opened:
-        model = opened.enter_context(place.load(asked.model, asked.task))
-        others: dict[str, Model] = {}
-        if asked.labels and asked.model is None:
-            others["nli"] = opened.enter_context(place.load(None, "nli"))
+def loaded_answerer(choice: ModelChoice, place: Place) -> Iterator[Answerer]:
+    """Load the model, and for labels without a named model its helpers too. Raises StartupError, BundleError."""
+    with ExitStack() as models:
+        model = models.enter_context(place.load(choice.model, choice.task))
+        helpers: dict[str, Model] = {}
+        if choice.labels and choice.model is None:
+            helpers["nli"] = models.enter_context(place.load(None, "nli"))
             if sentiment := place.sentiment():
-                others["sentiment"] = opened.enter_context(place.load(sentiment, "classify"))
-        yield Answerer(model, asked.labels, others)
+                helpers["sentiment"] = models.enter_context(place.load(sentiment, "classify"))
+        yield Answerer(model, choice.labels, helpers)

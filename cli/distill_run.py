@@ -78,7 +78,7 @@ def distill(
         device=device,
     )
     key = run_key(out.name, teachers.identity(teacher), effort, str(seed), *every)
-    own = UserRun(task, out, runs, options.pipeline_beside(out), console)
+    own = UserRun(task, out, runs, options.pipeline_of(out), console)
     run = runs / f"distill-{key}"
     for number, config in enumerate(configs, 1):
         console.print(f"training, phase {number} of {len(configs)}")

@@ -117,7 +117,7 @@ def embed_file(
     resume: bool = False,
     console: Console,
 ) -> None:
-    """Embed each text of `source` into a row of `out`, in order, and say what was done.
+    """Embed each text of `source` into a row of `out`, in order, and print how many and how fast.
 
     Raises CommandError and the errors of the runtime.
     """
@@ -142,29 +142,29 @@ def embed_file(
         target = (
             StandardOutput() if out == STDOUT else VectorFile(out, made_from, width, resume=resume)
         )
-        with target as vectors, RowProgress(out.name, texts.size, console) as progress:
+        with target as vector_file, RowProgress(out.name, texts.size, console) as progress:
             rows = iter(texts)
-            if isinstance(vectors, VectorFile) and vectors.resumed:
-                vectors.skip(islice(rows, vectors.resumed["rows"]))
-                progress.resumed(vectors.rows)
+            if isinstance(vector_file, VectorFile) and vector_file.resumed:
+                vector_file.skip(islice(rows, vector_file.resumed["rows"]))
+                progress.resumed(vector_file.rows)
             for chunk in chunks(rows):
-                found = _embed(model, chunk, texts, choice)
-                vectors.append(chunk, found)
-                skipped = int(np.isnan(found[:, 0]).sum())
+                vectors = _embed(model, chunk, texts, choice)
+                vector_file.append(chunk, vectors)
+                skipped = int(np.isnan(vectors[:, 0]).sum())
                 progress.advance(len(chunk), texts.bytes, {"skipped": skipped})
-            vectors.finish(ids=bool(columns.id), integer_ids=texts.integer_ids)
+            vector_file.finish(ids=bool(columns.id), integer_ids=texts.integer_ids)
 
 
 def _embed(model: Model, chunk: Sequence[Row], texts: Texts, choice: Choice) -> Vectors:
     """Vectors (N, D); NaN for a text that is skipped."""
-    read = np.ones(len(chunk), bool)
+    fits = np.ones(len(chunk), bool)
     if choice.on_error == "skip":
-        read = model.fits([row.text for row in chunk], truncate=choice.truncate)
+        fits = model.fits([row.text for row in chunk], truncate=choice.truncate)
     width = choice.dimensions or model.card.dimension
     vectors: Vectors = np.full((len(chunk), width), np.nan, np.float32)
-    rows = [row for row, one in zip(chunk, read.tolist(), strict=True) if one]
+    rows = [row for row, fit in zip(chunk, fits.tolist(), strict=True) if fit]
     try:
-        vectors[read] = model.encode(
+        vectors[fits] = model.encode(
             [row.text for row in rows],
             normalize_embeddings=choice.normalize,
             truncate_dim=choice.dimensions,
@@ -174,8 +174,8 @@ def _embed(model: Model, chunk: Sequence[Row], texts: Texts, choice: Choice) -> 
     except BadInput as error:
         if error.code != "input_too_long":
             raise
-        said = str(error).replace("set truncate=True", "set --truncate or --on-error skip")
-        raise CommandError(said) from None
+        message = str(error).replace("set truncate=True", "set --truncate or --on-error skip")
+        raise CommandError(message) from None
     return vectors
 
 

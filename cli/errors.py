@@ -39,21 +39,21 @@ TRAIN_EXTRA = frozenset(
         *("safetensors", "gensim"),
     }
 )
-"""Import names of what the `train` extra installs."""
+"""Import names of the packages that the `train` extra installs."""
 OTHER_EXTRAS = {"pyarrow": "parquet", "huggingface_hub": "hub", "ray": "ray"}
-"""Import names of what the smaller extras install -> their names."""
+"""Import name of a package -> the extra that installs it."""
 
 
 def describe(error: Exception) -> str:
     """The error, then a line for each cause that adds to it."""
-    said = f"heedful: {error}"
+    message = f"heedful: {error}"
     cause = error.__cause__
     while cause is not None:
         reason = " ".join(_reason(cause).split())
-        if reason not in said:  # most messages quote what caused them
-            said += f"\ncaused by: {type(cause).__name__}: {reason}"
+        if reason not in message:  # most messages quote what caused them
+            message += f"\ncaused by: {type(cause).__name__}: {reason}"
         cause = cause.__cause__
-    return said
+    return message
 
 
 def _reason(cause: BaseException) -> str:
@@ -70,7 +70,7 @@ def missing_extra(error: ModuleNotFoundError, *arguments: str) -> str | None:
     if module in TRAIN_EXTRA:
         return f"heedful: {arguments[0]} needs the training extra: make dev, or pip install 'heedful[train]'"
     if module in OTHER_EXTRAS:
-        on_ray = any(one.partition("=")[0] == "--ray" for one in arguments)
+        on_ray = any(argument.partition("=")[0] == "--ray" for argument in arguments)
         extra = "ray" if module == "pyarrow" and on_ray else OTHER_EXTRAS[module]
         return f"heedful: this needs the extra {extra}: make dev, or pip install 'heedful[{extra}]'"
     return None

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from heedful.cli import options
-from heedful.cli.answers import Answerer, Asked, answering
+from heedful.cli.answers import Answerer, ModelChoice, loaded_answerer
 from heedful.cli.errors import CommandError
 from heedful.cli.placement import Place
 from heedful.cli.scores import CLASS_COLUMNS, Scores, class_cells, confusions
@@ -20,7 +20,7 @@ from heedful.files.rows import similar
 from heedful.text.invisible import is_blank
 
 MOST_CLASSES = 10
-"""Above, the confusion table is a list of the most frequent confusions."""
+"""Above it the most frequent confusions are listed in place of a table."""
 MOST_CONFUSIONS = 15
 
 
@@ -43,23 +43,23 @@ def command(
 
     Example: heedful evaluate mails.csv --model bundles/mails --text-column body --label-column topic
     """
-    asked = Asked.of(model, labels, premise_column, hypothesis_column)
+    choice = ModelChoice.of(model, labels, premise_column, hypothesis_column)
     place = Place(models, parser)
-    columns = asked.columns(place, text_column, labels=label_column)
+    columns = choice.columns(place, text_column, labels=label_column)
     source = Source(file, format, columns, Dialect(encoding, delimiter))
-    evaluate_file(source, asked, place, as_json=as_json)
+    evaluate_file(source, choice, place, as_json=as_json)
 
 
-def evaluate_file(source: Source, asked: Asked, place: Place, *, as_json: bool) -> None:
+def evaluate_file(source: Source, choice: ModelChoice, place: Place, *, as_json: bool) -> None:
     """Print the scores on the labels in the column `source.columns.id`. Raises CommandError, StartupError."""
-    with source.open(blank=True) as texts, answering(asked, place) as answerer:
+    with source.open(blank=True) as texts, loaded_answerer(choice, place) as answerer:
         if answerer.multi_label or not answerer.labels:
             raise CommandError(
                 f"{answerer.card.name} gives {'several labels a text' if answerer.labels else 'no labels'}: "
                 "--label-column is for models of one label a text"
             )
         scores, left_out = _scores(answerer, texts)
-    found = {
+    report = {
         "model": answerer.card.name,
         "version": answerer.card.version,
         "file": texts.name,
@@ -68,13 +68,13 @@ def evaluate_file(source: Source, asked: Asked, place: Place, *, as_json: bool) 
         **scores.summary(),
     }
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps(report, indent=2))
         return
-    _print(found, len(answerer.labels), Console(soft_wrap=True))
+    _print(report, len(answerer.labels), Console(soft_wrap=True))
 
 
 def _scores(answerer: Answerer, texts: Texts) -> tuple[Scores, int]:
-    """Of the rows with text and label, and how many lack one. Raises CommandError where no label is the model's."""
+    """Scores on the rows with text and label, and the number of others. Raises CommandError without a known label."""
     numbers = {spelled(label): number for number, label in enumerate(answerer.labels)}
     labels, answers, answered, left_out = [], [], [], 0
     for chunk in chunks(iter(texts)):
@@ -82,9 +82,9 @@ def _scores(answerer: Answerer, texts: Texts) -> tuple[Scores, int]:
         left_out += len(chunk) - len(rows)
         if not rows:
             continue
-        found, _ = answerer.scores(rows, texts.name)
-        answers.append(found)
-        answered += [label is not None for label in answerer.predicted(found)]
+        probabilities, _ = answerer.scores(rows, texts.name)
+        answers.append(probabilities)
+        answered += [label is not None for label in answerer.predicted(probabilities)]
         labels += [numbers.setdefault(spelled(row.id or ""), len(numbers)) for row in rows]
     if not set(labels) & set(range(len(answerer.labels))):
         other = list(numbers)[len(answerer.labels) :]
@@ -98,35 +98,35 @@ def _scores(answerer: Answerer, texts: Texts) -> tuple[Scores, int]:
     ), left_out
 
 
-def _print(found: dict[str, Any], known: int, console: Console) -> None:
+def _print(report: dict[str, Any], class_count: int, console: Console) -> None:
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False)
 
     left_out = (
-        f", {found['left_out']} left out that lack a text or a label" if found["left_out"] else ""
+        f", {report['left_out']} left out that lack a text or a label" if report["left_out"] else ""
     )
-    say(f"{found['file']}: {found['rows']} rows{left_out}; {found['model']} {found['version']}")
+    say(f"{report['file']}: {report['rows']} rows{left_out}; {report['model']} {report['version']}")
     say(
-        f"accuracy {found['accuracy']:.3f} ({found['low']:.3f} to {found['high']:.3f}), "
-        f"macro-F1 {found['macro_f1']:.3f}, log loss {found['log_loss']:.3f}, "
-        f"calibration error {found['calibration_error']:.3f}"
+        f"accuracy {report['accuracy']:.3f} ({report['low']:.3f} to {report['high']:.3f}), "
+        f"macro-F1 {report['macro_f1']:.3f}, log loss {report['log_loss']:.3f}, "
+        f"calibration error {report['calibration_error']:.3f}"
     )
-    if found["answered"] < found["rows"]:
-        said = f"it answers {found['answered']} of {found['rows']} rows"
-        right = found["accuracy_of_answered"]
-        say(said if right is None else f"{said}, {right:.3f} of them rightly")
-    if other := found["labels"][known:]:
+    if report["answered"] < report["rows"]:
+        answered = f"it answers {report['answered']} of {report['rows']} rows"
+        right = report["accuracy_of_answered"]
+        say(answered if right is None else f"{answered}, {right:.3f} of them rightly")
+    if other := report["labels"][class_count:]:
         say(f"labels that the model does not know, which count as wrong: {', '.join(other)}")
     grid = Table(*CLASS_COLUMNS, box=SIMPLE_HEAD)
-    for cells in class_cells(found["classes"]):
+    for cells in class_cells(report["classes"]):
         grid.add_row(*cells)
     console.print(grid)
-    if len(found["labels"]) <= MOST_CLASSES:
-        names = found["labels"]
+    if len(report["labels"]) <= MOST_CLASSES:
+        names = report["labels"]
         table = Table("label \\ answer", *names, box=SIMPLE_HEAD)
-        for name, row in zip(names, found["confusion"], strict=True):
+        for name, row in zip(names, report["confusion"], strict=True):
             table.add_row(name, *map(str, row))
         console.print(table)
         return
-    for count, label, answer in confusions(found["labels"], found["confusion"])[:MOST_CONFUSIONS]:
+    for count, label, answer in confusions(report["labels"], report["confusion"])[:MOST_CONFUSIONS]:
         say(f"{count} rows of {label} are answered {answer}")

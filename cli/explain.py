@@ -39,16 +39,16 @@ def command(
     task: Task = "explain" if hypothesis is None else "nli"
     with Place(models, parser, "cpu").load(model, task) as loaded:
         try:
-            found = loaded.explain(text, hypothesis, options)
+            explanation = loaded.explain(text, hypothesis, options)
         except BadInput as error:
             if error.code != "input_too_long":
                 raise
-            # There is no such option here.
-            said = str(error).removesuffix(", or set truncate=True")
-            raise BadInput(said, param=error.param, code=error.code) from None
+            # The command has no such option.
+            message = str(error).removesuffix(", or set truncate=True")
+            raise BadInput(message, param=error.param, code=error.code) from None
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
-        found.save(to)
+        explanation.save(to)
     except OSError as error:
         raise BadInput(f"--to: cannot write {to}: {error.strerror}", param="to") from error
     typer.echo(f"{to}", err=True)
@@ -57,12 +57,12 @@ def command(
 def read_priors(typed: str, *, evidence: bool = False) -> ExplainOptions:
     """Parse `name=value` pairs with commas between: true, false, a number for alpha. Raises BadInput."""
     fields: dict[str, Any] = {}
-    for one in filter(None, typed.split(",")):
-        name, _, value = one.partition("=")
+    for pair in filter(None, typed.split(",")):
+        name, _, value = pair.partition("=")
         try:
             fields[name.strip()] = json.loads(value)
         except json.JSONDecodeError:
-            message = f"--priors: {one!r} is not name=true, name=false or alpha=NUMBER"
+            message = f"--priors: {pair!r} is not name=true, name=false or alpha=NUMBER"
             raise BadInput(message, param="priors") from None
     try:
         priors = Priors.model_validate(fields).model_dump(exclude_none=True)

@@ -10,7 +10,7 @@ from heedful.cli.options import Parser as ParserOption
 from heedful.export.run import Choices, export_run
 from heedful.export.weight_storage import Storage
 from heedful.text.parse import Parser
-from heedful.training import tasks as known
+from heedful.training import tasks as task_registry
 
 
 def command(
@@ -55,7 +55,7 @@ def command(
     trained model's. Nothing is written where the score falls by more than 0.005, or the cosine of an embedding to the
     trained one below 0.999.
     """
-    known.add(tasks)
+    task_registry.add(tasks)
     choices = Choices(storage, int8=int8, words=words, composed=composed)
     card = export_run(
         run,

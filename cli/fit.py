@@ -1,4 +1,4 @@
-"""fit: labelled texts -> a classifier. The files are read before torch, which takes seconds to import."""
+"""fit: labelled texts -> a classifier. The files are read before torch is imported, which takes seconds."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -107,10 +107,10 @@ def command(
     columns = pair_columns.split(",") if pair_columns else [text_column or "text"]
     if pair_columns and len(columns) != 2:
         raise typer.BadParameter("--pair-columns takes two names with a comma between")
-    if find_spec("torch") is None:  # it says what to install, before the file is looked at
+    if find_spec("torch") is None:  # names the extra to install, before the file is read
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
     reading = Reading(encoding, delimiter, not no_header, drop_blank, drop_conflicts, multi_label)
-    given = Labelled.of(file, columns, label_column, reading, test)
+    labelled = Labelled.of(file, columns, label_column, reading, test)
 
     import torch
 
@@ -120,7 +120,7 @@ def command(
     torch.set_num_threads(threads)
     folder = fit_run.bundle_of("--base", base)
     pipeline = parser or str(shipped.parser_folder(folder.parent))
-    wanted = fit_run.Wanted(
+    fit_options = fit_run.FitOptions(
         out=out,
         base=folder,
         parser=pipeline,
@@ -137,9 +137,11 @@ def command(
         command=command_line(),
         device=device,
     )
-    card = fit_run.fit_rows(given, wanted, Console())
-    served = shipped.parser_folder(out.parent)
-    parser_flag = "" if served.resolve() == Path(pipeline).resolve() else f" --parser {pipeline}"
+    card = fit_run.fit_rows(labelled, fit_options, Console())
+    default_parser = shipped.parser_folder(out.parent)
+    parser_flag = (
+        "" if default_parser.resolve() == Path(pipeline).resolve() else f" --parser {pipeline}"
+    )
     typer.echo(
         f"{out}: version {card.version}; read {out / fit_report.PAGE}; "
         f"serve it with `heedful serve --models {out.parent}{parser_flag}` and ask /classify, or label a "

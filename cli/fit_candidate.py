@@ -15,11 +15,11 @@ from heedful.runtime.model_registry import Task
 from heedful.text.arrays import Doubles
 from heedful.training.assess import Flags, HeldOut, temperature
 from heedful.training.fit import UNSTATED
-from heedful.training.labelled_texts import Row, group
+from heedful.training.labelled_texts import Row, group_key
 from heedful.training.linear import Recipe
 
 BATCH = 64
-"""Rows that are answered at once."""
+"""Rows that a bundle answers at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,15 @@ class Problem:
 
     @classmethod
     def of(cls, file: Path, rows: Sequence[Row], separator: str) -> "Problem":
-        given = [row.labels(separator) for row in rows]
-        labels = tuple(sorted({label for row in given for label in row}))
-        targets = np.array([[label in row for label in labels] for row in given])
+        row_labels = [row.labels(separator) for row in rows]
+        labels = tuple(sorted({label for row in row_labels for label in row}))
+        targets = np.array([[label in row for label in labels] for row in row_labels])
         return cls(file.stem, rows, labels, targets, bool(separator))
 
     @property
     def groups(self) -> list[str]:
-        """The same for rows that are held out together: `labelled_texts.group`."""
-        return [group(row.texts) for row in self.rows]
+        """A key for each row, equal for rows that are held out together: `labelled_texts.group_key`."""
+        return [group_key(row.texts) for row in self.rows]
 
     @property
     def card(self) -> DataCard:
@@ -52,12 +52,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class BundleFacts:
-    """Where the chosen candidate's bundle goes, what its logits are divided by, and what its card says."""
+    """The folder of the chosen candidate's bundle, the temperature that divides its logits, and facts for its card."""
 
     out: Path
     temperature: float
     abstain: float | None
-    made: Provenance
+    provenance: Provenance
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,51 +74,51 @@ class Candidate:
 def best(candidates: Sequence[Candidate]) -> Candidate:
     """The best of the finalists, with all of its held-out rows."""
     chosen = _best(finalists(candidates))
-    return next(one for one in candidates if one.make is chosen.make)
+    return next(candidate for candidate in candidates if candidate.make is chosen.make)
 
 
 def finalists(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Those that the choice is between, all of them on the same held-out rows.
+    """The candidates to choose from, all with the same held-out rows.
 
-    Where some were held out on one part alone, they meet the best of the others, and that on the rows of this part.
+    Where some were held out on one part alone, they are compared with the best of the others, on the rows of that part.
     """
-    shared = min((one.held.rows for one in candidates), key=len)
-    of_all = [one for one in candidates if len(one.held.rows) > len(shared)]
-    of_one_part = [one for one in candidates if len(one.held.rows) == len(shared)]
-    if not of_all:
-        return of_one_part
-    first = _best(of_all)
-    return [replace(first, held=first.held.only(shared)), *of_one_part]
+    shared = min((candidate.held.rows for candidate in candidates), key=len)
+    on_all_parts = [each for each in candidates if len(each.held.rows) > len(shared)]
+    on_one_part = [each for each in candidates if len(each.held.rows) == len(shared)]
+    if not on_all_parts:
+        return on_one_part
+    first = _best(on_all_parts)
+    return [replace(first, held=first.held.only(shared)), *on_one_part]
 
 
 def _best(candidates: Sequence[Candidate]) -> Candidate:
-    """The candidate that gives the labels most probability, at most one standard error below the highest score.
+    """The candidate with the lowest calibrated log loss, of those at most one standard error below the highest score.
 
-    A few held-out rows tell scores apart worse than they tell probabilities apart. So of linear models one that the
-    fine-tuned teacher taught goes before the others, then one that the frozen one taught, then one that reads both
-    words and vectors: docs/fit.md.
+    On few held-out rows scores differ less reliably than probabilities. For the same reason linear models taught by
+    the fine-tuned teacher go before the other linear models, then those taught by the frozen teacher, then those that
+    read both words and vectors: docs/fit.md.
     """
-    top = max((one.held for one in candidates), key=lambda held: held.score)
-    near = [one for one in candidates if one.held.score >= top.score - top.error]
-    linear = [(one, one.recipe) for one in near if one.recipe]
-    tuned = [one for one, recipe in linear if recipe.teacher == "fine-tuned"]
-    taught = [one for one, recipe in linear if recipe.teacher]
-    both = [one for one, recipe in linear if recipe.words and recipe.vectors]
+    top = max((candidate.held for candidate in candidates), key=lambda held: held.score)
+    near = [each for each in candidates if each.held.score >= top.score - top.error]
+    linear = [(each, each.recipe) for each in near if each.recipe]
+    tuned = [each for each, recipe in linear if recipe.teacher == "fine-tuned"]
+    taught = [each for each, recipe in linear if recipe.teacher]
+    both = [each for each, recipe in linear if recipe.words and recipe.vectors]
     if preferred := tuned or taught or both:
-        near = preferred + [one for one in near if not one.recipe]
-    return min(near, key=lambda one: one.held.divided(temperature(one.held)).loss)
+        near = preferred + [each for each in near if not each.recipe]
+    return min(near, key=lambda each: each.held.divided(temperature(each.held)).loss)
 
 
 def answers(bundle: Path, parser: str, rows: Sequence[Row]) -> Doubles:
-    """(N, C) logits of the bundle for texts or pairs, which are cut to its length; its labels are sorted."""
+    """(N, C) logits of the bundle for texts or pairs, cut to its length; the columns are its labels, sorted."""
     task: Task = "nli" if len(rows[0].texts) == 2 else "classify"
     question = Question(task, "classify", {"truncate": True, "raw": True})
-    found = []
+    logits = []
     with load(bundle, parser=parser, device="cpu") as model:
         for start in range(0, len(rows), BATCH):
             texts = [text for row in rows[start : start + BATCH] for text in row.texts]
             paths = [f"text {i}" for i in range(1, len(texts) + 1)]
             inputs = Inputs(texts, paths, texts_per_row=len(rows[0].texts))
-            found.append(model.answer(question, inputs))
+            logits.append(model.answer(question, inputs))
         order = np.argsort(model.card.labels)
-    return np.concatenate(found)[:, order].astype(np.float64)
+    return np.concatenate(logits)[:, order].astype(np.float64)

@@ -27,19 +27,19 @@ from heedful.training.assess import HeldOut, Split, encoder_splits, held_out, sp
 from heedful.training.bag import terms, word_keys
 from heedful.training.config import Device
 from heedful.training.errors import ConfigError, DataError
-from heedful.training.labelled_texts import same
+from heedful.training.labelled_texts import text_key
 from heedful.training.linear import STRENGTHS, ClassWeight, Linear, Recipe, Texts, recipes
 from heedful.training.pseudo_labels import FineTunedTeacher, FrozenTeacher, Lesson
 
 MOST_UNLABELLED = 4000
-"""Texts without labels that are learned from; of more, so many are drawn at random."""
-DECIDING = 12
+"""Texts without labels to learn from, at most; of more, so many are drawn at random."""
+WORDS_PER_CLASS = 12
 """Words listed for each class."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unlabelled:
-    """U texts without labels, none of which is a row's, and who labels them: the frozen teacher and maybe another."""
+    """U texts without labels, none of which is a row's, and the teacher that labels them, frozen or fine-tuned too."""
 
     texts: Sequence[str]
     teacher: str
@@ -47,7 +47,7 @@ class Unlabelled:
     frozen: Floats
     """(N + U, E) the teacher's vectors of length 1, of the N rows and of these texts."""
     fine_tune: int | None
-    """The seed to fine-tune the teacher with, if that shall label them too."""
+    """The seed of the fine-tuning; None where the frozen teacher alone labels them."""
     device: Device = "cpu"
 
 
@@ -64,7 +64,7 @@ class LinearFit:
     lesson: Lesson | None = None
     """Where there are unlabelled texts."""
     truncated: int = 0
-    """Rows that are longer than the base bundle reads: what comes later is left out, of their words too."""
+    """Rows that are longer than the base bundle reads; the rest of their words is not read."""
 
     @classmethod
     def read(
@@ -77,30 +77,31 @@ class LinearFit:
         fine_tune: int | None = None,
         device: Device = "cpu",
     ) -> "LinearFit":
-        """Tokenize and embed the rows, and the texts without labels, these also with the teacher.
+        """Tokenize and embed the rows and the texts without labels; where there are such texts, with the teacher too.
 
         `fine_tune` as in `Unlabelled`. Raises ConfigError for a base that `fit` made and that reads words,
         StartupError, BundleError, ParserError, DataMissing.
         """
         texts = [*(row.texts[0] for row in problem.rows), *unlabelled]
         read = bundle.read(base)
+        card = read.card
         if bag.reads_words(read):
             raise ConfigError(
-                f"--base: {read.card.name} was made by `heedful fit` and reads words already: name the bundle that it "
-                f"was made from ({read.card.training.vectors})"
+                f"--base: {card.name} was made by `heedful fit` and reads words already: name the bundle that it "
+                f"was made from ({card.training.vectors})"
             )
-        jobs = [ParseJob(text, read.card.max_tokens, False) for text in texts]
-        whole = Parser.load(parser).parse(jobs)
-        parses = [parse.first(read.vocab.fitting(parse.tokens)) for parse in whole]
+        jobs = [ParseJob(text, card.max_tokens, False) for text in texts]
+        uncut = Parser.load(parser).parse(jobs)
+        parses = [parse.first(read.vocab.fitting(parse.tokens)) for parse in uncut]
         tokens = [parse.tokens for parse in parses]
         with load(base, parser=parser, device="cpu") as model:
             vectors = embed(model, texts)
-        more = None
+        pool = None
         if unlabelled:
             frozen = teachers.load(teacher, device).unit_vectors(texts)
-            more = Unlabelled(unlabelled, teacher, frozen, fine_tune, device)
+            pool = Unlabelled(unlabelled, teacher, frozen, fine_tune, device)
         truncated = sum(parse.cut for parse in parses[: len(problem.rows)])
-        return replace(cls.of(problem, read, tokens, vectors, more), truncated=truncated)
+        return replace(cls.of(problem, read, tokens, vectors, pool), truncated=truncated)
 
     @classmethod
     def of(
@@ -109,69 +110,71 @@ class LinearFit:
         base: bundle.Bundle,
         tokens: Sequence[tuple[str, ...]],
         vectors: Floats,
-        more: Unlabelled | None = None,
+        pool: Unlabelled | None = None,
     ) -> "LinearFit":
-        """From the tokens and the base's vectors (N + U, D) of length 1 of the rows, then of the unlabelled texts."""
+        """From the tokens and the base's vectors (N + U, D) of length 1: first the rows, then the unlabelled texts."""
         lexicon = base.vocab
         if isinstance(lexicon, Vocab) and not lexicon.composed:
             words = dict.fromkeys(plain_word(token).lower() for row in tokens for token in row)
             new = [word for word in words if word not in lexicon and word.split() == [word]]
             lexicon = Vocab([*lexicon.words[len(SPECIAL) :], *new])
         sentences = [lexicon.sentence(row, np.arange(len(row))) for row in tokens]
-        texts = Texts([word_keys(one, len(lexicon)) for one in sentences], vectors)
+        texts = Texts([word_keys(sentence, len(lexicon)) for sentence in sentences], vectors)
         count = len(problem.rows)
-        rows = texts[np.arange(count)]
+        labelled, unlabelled = np.split(np.arange(len(texts)), [count])
         lesson = None
-        if more:
-            unlabelled = texts[np.arange(count, len(texts))]
-            of_rows = Texts(rows.keys, more.frozen[:count])
-            frozen = FrozenTeacher(of_rows, Texts(unlabelled.keys, more.frozen[count:]))
+        if pool:
+            teacher_texts = Texts(texts.keys, pool.frozen)
+            frozen = FrozenTeacher(teacher_texts[labelled], teacher_texts[unlabelled])
             tuned = None
-            if more.fine_tune is not None:
-                own = [row.texts[0] for row in problem.rows]
-                tuned = FineTunedTeacher(own, more.texts, more.fine_tune, more.teacher, more.device)
-            lesson = Lesson(unlabelled, frozen, tuned, teachers.title(more.teacher))
+            if pool.fine_tune is not None:
+                row_texts = [row.texts[0] for row in problem.rows]
+                tuned = FineTunedTeacher(
+                    row_texts, pool.texts, pool.fine_tune, pool.teacher, pool.device
+                )
+            lesson = Lesson(texts[unlabelled], frozen, tuned, teachers.title(pool.teacher))
+        rows = texts[labelled]
         return cls(problem, base, lexicon, tokens[:count], sentences[:count], rows, lesson)
 
     def candidates(
         self, parts: Sequence[Split], class_weight: ClassWeight, processes: int = 1
     ) -> list[Candidate]:
-        """Each held out on `parts`, of many rows the pupils of a fine-tuned teacher on one.
+        """Each recipe, assessed on the held-out `parts`; of many rows the pupils of a fine-tuned teacher on one part.
 
         Fine-tuned teachers learn in `processes` processes.
         """
         problem = self.problem
-        found = []
+        candidates = []
         teachers = self.lesson.teachers if self.lesson else {}
         for recipe in recipes(class_weight, multi_label=problem.multi_label, teachers=teachers):
             started = time.monotonic()
-            of = parts
+            assessed = parts
             if self.lesson and self.lesson.fine_tuned and recipe.teacher == "fine-tuned":
-                of = encoder_splits(parts)
-                rows = [*(part.train for part in of), np.arange(len(problem.rows))]
+                assessed = encoder_splits(parts)
+                rows = [*(part.train for part in assessed), np.arange(len(problem.rows))]
                 self.lesson.fine_tuned.prepare(recipe, rows, problem.targets, processes)
-            held = self._held_out(recipe, of)
+            held = self._held_out(recipe, assessed)
             name = f"{recipe.name}, C {recipe.strength:g}"
             seconds = time.monotonic() - started
-            found.append(Candidate(name, held, seconds, partial(self.write, recipe), recipe))
-        return found
+            candidates.append(Candidate(name, held, seconds, partial(self.write, recipe), recipe))
+        return candidates
 
     def references(
         self, parts: Sequence[Split], class_weight: ClassWeight
     ) -> list[tuple[str, HeldOut]]:
-        """What logistic regression on the teacher's vectors alone answers, which no bundle holds."""
+        """Logistic regression on the teacher's vectors, for comparison: no bundle can hold it."""
         if self.lesson is None:
             return []
         as_teacher_reads = replace(self, texts=self.lesson.frozen.rows)
-        found = []
+        references = []
         for strength in STRENGTHS:
             recipe = Recipe(False, True, strength, class_weight, self.problem.multi_label)
             held = as_teacher_reads._held_out(recipe, parts)
-            found.append((f"no candidate: {self.lesson.title} + LR, C {strength:g}", held))
-        return found
+            references.append((f"no candidate: {self.lesson.title} + LR, C {strength:g}", held))
+        return references
 
-    def every_row(self, recipe: Recipe, seed: int) -> HeldOut:
-        """Answers for every row, by models that did not see it."""
+    def cross_validated(self, recipe: Recipe, seed: int) -> HeldOut:
+        """Answers for every row, by models that were not trained on it."""
         rows = len(self.problem.rows)
         parts = splits(self.problem.targets, self.problem.groups, seed=seed, most=rows + 1)
         return self._held_out(recipe, parts)
@@ -195,17 +198,18 @@ class LinearFit:
             words = row if len(row) == len(keys) else ()  # an id is a word piece
             both = [*words, *(f"{a} {b}" for a, b in itertools.pairwise(words))]
             for bucket, name in zip((terms(keys) % buckets).tolist(), both, strict=False):
-                if all(map(_holds_a_letter, name.split())):
+                if all(map(_has_letter_or_digit, name.split())):
                     names.setdefault(bucket, name.lower())
         weights = linear.words - linear.words.mean(axis=1, keepdims=True)
         features = linear.bag.features(self.texts.keys)
-        found: dict[str, list[str]] = {}
+        deciding: dict[str, list[str]] = {}
         for number, label in enumerate(self.problem.labels):
             rows = np.flatnonzero(self.problem.targets[:, number])
             raised = np.asarray(features[rows].mean(axis=0)).ravel() * weights[:, number]
             raising = (i for i in np.argsort(-raised).tolist() if i in names and raised[i] > 0)
-            found[label] = [names[bucket] for bucket in itertools.islice(raising, DECIDING)]
-        return found
+            first = itertools.islice(raising, WORDS_PER_CLASS)
+            deciding[label] = [names[bucket] for bucket in first]
+        return deciding
 
     def on_all_rows(self, recipe: Recipe) -> Linear:
         return self._fit(recipe, np.arange(len(self.texts)))
@@ -222,18 +226,19 @@ class LinearFit:
         linear = replace(self.on_all_rows(recipe), temperature=facts.temperature)
         base = self.base
         if recipe.words:
-            attach = bag.with_words if recipe.vectors else bag.words_alone
+            attach = bag.with_words if recipe.vectors else bag.words_only
             base = attach(base, self.lexicon, linear)
             bag.check(base, linear, self.sentences)
-        made = facts.made
+        provenance = facts.provenance
         if recipe.teacher and self.lesson:
-            note = f"{made.data.note}, and {len(self.lesson.unlabelled)} texts without labels"
-            data = made.data.model_copy(update={"note": note})
-            made = replace(made, data=data, teacher=f"{self.lesson.title}, {recipe.teacher}")
+            note = f"{provenance.data.note}, and {len(self.lesson.unlabelled)} texts without labels"
+            data = provenance.data.model_copy(update={"note": note})
+            teacher = f"{self.lesson.title}, {recipe.teacher}"
+            provenance = replace(provenance, data=data, teacher=teacher)
         return write_bundle(
             base,
             bag.head_of(linear, self.problem.labels),
-            made,
+            provenance,
             facts.out,
             multi_label=self.problem.multi_label,
             abstain=facts.abstain,
@@ -241,24 +246,24 @@ class LinearFit:
 
 
 def choose_unlabelled(texts: Sequence[str], problem: Problem, seed: int) -> list[str]:
-    """At most MOST_UNLABELLED of the texts, none of which is a row's. Raises DataError if none is left."""
-    labelled = {same(row.texts) for row in problem.rows}
-    left = [text for text in texts if same((text,)) not in labelled]
+    """At most MOST_UNLABELLED of the texts, without those of the rows. Raises DataError if none is left."""
+    labelled = {text_key(row.texts) for row in problem.rows}
+    left = [text for text in texts if text_key((text,)) not in labelled]
     if not left:
         raise DataError(
-            "--unlabelled: the file holds no text that is not labelled already: give other texts"
+            "--unlabelled: all texts of this file are labelled already: give other texts"
         )
     drawn = np.random.default_rng(seed).permutation(len(left))[:MOST_UNLABELLED]
     return [left[i] for i in sorted(drawn.tolist())]
 
 
-def _holds_a_letter(word: str) -> bool:
-    """Or a digit: full stops and commas decide nothing that a reader could use."""
+def _has_letter_or_digit(word: str) -> bool:
+    """A reader learns nothing from full stops and commas."""
     return any(character.isalnum() for character in word)
 
 
 def embed(model: Model, texts: Sequence[str]) -> Floats:
-    """(N, D) vectors of length 1; each text once."""
-    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-    vectors: Floats = model.encode(list(places))
-    return vectors[[places[text] for text in texts]]
+    """(N, D) vectors of length 1; a repeated text is encoded once."""
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    vectors: Floats = model.encode(list(numbers))
+    return vectors[[numbers[text] for text in texts]]

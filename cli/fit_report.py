@@ -1,4 +1,4 @@
-"""What `fit` prints, and the report that it puts into the bundle's folder: report.json and report.html."""
+"""The tables that `fit` prints, and its report in the bundle's folder: report.json and report.html."""
 
 import math
 from collections.abc import Sequence
@@ -12,20 +12,13 @@ from rich.table import Table
 
 from heedful.cli.fit_candidate import Candidate, Problem, answers, finalists
 from heedful.cli.fit_linear import LinearFit
-from heedful.cli.fit_page import (
-    COLUMNS,
-    abstain_line,
-    candidate_cells,
-    lines,
-    page,
-    test_lines,
-)
+from heedful.cli.fit_page import COLUMNS, abstain_line, candidate_cells, lines, page, test_lines
 from heedful.cli.scores import by_class, confusion, wilson
 from heedful.files.atomic import write_file, write_json
 from heedful.runtime.bundles.card import Card
 from heedful.training import assess
 from heedful.training.errors import DataError
-from heedful.training.labelled_texts import Row, same
+from heedful.training.labelled_texts import Row, text_key
 
 PAGE, RECORD = "report.html", "report.json"
 SUSPECTS = 20
@@ -35,11 +28,11 @@ MOST_CV_ROWS = 20_000
 
 
 class Report:
-    """Facts in the order in which `fit` finds them; `content` is report.json."""
+    """The facts of a run of `fit`, recorded as it goes; `content` is report.json."""
 
     def __init__(self, file: Path, problem: Problem, parts: Sequence[assess.Split]) -> None:
         self._problem, self._balanced = problem, False
-        few = len(parts) > 1
+        cross_validated = len(parts) > 1
         counts = problem.targets.sum(axis=0)
         # The score of answering the most frequent label to each row: accuracy, or micro-F1.
         score = counts.max() / len(problem.rows)
@@ -48,11 +41,13 @@ class Report:
         self.content: dict[str, Any] = {
             "file": file.name,
             "rows": len(problem.rows),
-            "repeated": len(problem.rows) - len({same(row.texts) for row in problem.rows}),
+            "repeated": len(problem.rows) - len({text_key(row.texts) for row in problem.rows}),
             "labels": {
                 label: int(count) for label, count in zip(problem.labels, counts, strict=True)
             },
-            "held_out": f"every row once, in {len(parts)} parts" if few else "a tenth of the rows",
+            "held_out": f"every row once, in {len(parts)} parts"
+            if cross_validated
+            else "a tenth of the rows",
             "most_frequent_label": float(score),
             "candidates": [],
             "skipped": [],
@@ -69,7 +64,7 @@ class Report:
         held: assess.HeldOut,
         temperature: float,
     ) -> None:
-        """`held` are the chosen one's calibrated answers; no bundle holds the references."""
+        """Record the candidates, the references, which no bundle holds, and the chosen one's calibrated answers."""
         self._balanced = held.balanced
         self.content["metric"] = held.metric
         if held.balanced:
@@ -77,18 +72,22 @@ class Report:
             self.content["most_frequent_label"] = chance
         self.content["candidates"] = [
             {
-                "name": one.name,
-                **_score(one.held),
-                "seconds": round(one.seconds, 1),
-                "chosen": one is chosen,
+                "name": candidate.name,
+                **_score(candidate.held),
+                "seconds": round(candidate.seconds, 1),
+                "chosen": candidate is chosen,
             }
-            for one in candidates
+            for candidate in candidates
         ]
-        last = finalists(candidates)
-        if len(last) < len(candidates):
-            compared = [{"name": one.name, **_score(one.held)} for one in last]
-            self.content["compared"] = {"rows": len(last[0].held.rows), "candidates": compared}
-        self.content["references"] = [{"name": name, **_score(one)} for name, one in references]
+        compared = finalists(candidates)
+        if len(compared) < len(candidates):
+            self.content["compared"] = {
+                "rows": len(compared[0].held.rows),
+                "candidates": [{"name": each.name, **_score(each.held)} for each in compared],
+            }
+        self.content["references"] = [
+            {"name": name, **_score(reference)} for name, reference in references
+        ]
         self.content["temperature"] = temperature
         self.content["risk_coverage"] = assess.risk_coverage(held)
         self.content["classes"] = _classes(self._problem.labels, held)
@@ -99,7 +98,7 @@ class Report:
         self.content["suspects"] = self._suspects(held)
 
     def abstain(self, held: assess.HeldOut, precision: float) -> float:
-        """The probability from which answers reach the precision. Raises DataError if none does."""
+        """The lowest probability from which answers reach the precision. Raises DataError if none does."""
         least = assess.threshold(held, precision)
         if least is None:
             most = math.floor(100 * assess.most_precise(held)) / 100
@@ -113,56 +112,56 @@ class Report:
     def explain(
         self, linear: LinearFit, seed: int, candidates: Sequence[Candidate], chosen: Candidate
     ) -> None:
-        """Words that decide, by the best linear model that reads words, of those held out on most rows.
+        """Record the words that decide, by the best linear model that reads words, of those held out on most rows.
 
-        Where the chosen one was not held out on all rows, it also finds the wrong labels, on all.
+        Where the chosen candidate was not held out on all rows, this model also names the suspects, of all rows.
         """
-        reading = [one for one in candidates if one.recipe and one.recipe.words]
-        top = max(reading, key=lambda one: (len(one.held.rows), one.held.score))
+        readers = [each for each in candidates if each.recipe and each.recipe.words]
+        top = max(readers, key=lambda each: (len(each.held.rows), each.held.score))
         assert top.recipe is not None
         self.content["words"] = linear.deciding_words(top.recipe)
-        every = len(self._problem.rows)
-        if len(chosen.held.rows) < every <= MOST_CV_ROWS:
-            known = len(top.held.rows) == every
-            self.content["suspects"] = self._suspects(
-                top.held if known else linear.every_row(top.recipe, seed)
-            )
+        rows = len(self._problem.rows)
+        if len(chosen.held.rows) < rows <= MOST_CV_ROWS:
+            held = top.held
+            if len(held.rows) < rows:
+                held = linear.cross_validated(top.recipe, seed)
+            self.content["suspects"] = self._suspects(held)
 
     def _suspects(self, held: assess.HeldOut) -> list[dict[str, Any]]:
         rows = self._problem.rows
-        found: dict[tuple[str, ...], dict[str, Any]] = {}
+        suspects: dict[tuple[str, ...], dict[str, Any]] = {}
         for row, answer in assess.suspects(held):
             texts = rows[row].texts
-            one = {
+            suspect = {
                 "line": rows[row].line,
                 "text": " / ".join(texts)[:300],
                 "label": rows[row].label,
                 "answer": self._problem.labels[answer],
             }
-            found.setdefault(same(texts), one)
-        return list(found.values())[:SUSPECTS]
+            suspects.setdefault(text_key(texts), suspect)
+        return list(suspects.values())[:SUSPECTS]
 
     def test(self, out: Path, parser: str, file: Path, rows: Sequence[Row], separator: str) -> None:
         """Measure the written bundle on another file."""
         labels = self._problem.labels
         unknown = sorted({label for row in rows for label in row.labels(separator)} - set(labels))
-        every = (*labels, *unknown)
-        targets = np.array([[label in row.labels(separator) for label in every] for row in rows])
-        never = np.full((len(rows), len(unknown)), -np.inf)
-        logits = np.concatenate([answers(out, parser, rows), never], axis=1)
-        trained_on = {same(row.texts) for row in self._problem.rows}
+        names = (*labels, *unknown)
+        targets = np.array([[label in row.labels(separator) for label in names] for row in rows])
+        impossible = np.full((len(rows), len(unknown)), -np.inf)
+        logits = np.concatenate([answers(out, parser, rows), impossible], axis=1)
+        trained_on = {text_key(row.texts) for row in self._problem.rows}
         numbers = np.arange(len(rows))
-        several, balanced = self._problem.multi_label, self._balanced
-        held = assess.HeldOut(numbers, logits, targets, numbers * 0, several, balanced)
+        multi_label, balanced = self._problem.multi_label, self._balanced
+        held = assess.HeldOut(numbers, logits, targets, numbers * 0, multi_label, balanced)
         self.content["test"] = {
             "file": file.name,
             **_score(held),
             "unknown_labels": unknown,
-            "trained_on": sum(same(row.texts) in trained_on for row in rows),
-            "classes": _classes(every, held),
+            "trained_on": sum(text_key(row.texts) in trained_on for row in rows),
+            "classes": _classes(names, held),
         }
-        if said := self.content.get("abstain"):
-            self.content["test"]["abstain"] = _answered(held, said["least"])
+        if abstain := self.content.get("abstain"):
+            self.content["test"]["abstain"] = _answered(held, abstain["least"])
 
     def show(self, console: Console) -> None:
         """Print the candidates and what was skipped."""
@@ -173,19 +172,19 @@ class Report:
         for cells in candidate_cells(content):
             grid.add_row(*cells)
         console.print(grid)
-        for said in lines(content):
-            console.print(said)
-        for one in content["skipped"]:
-            console.print(f"not tried: {one['name']}: {one['why']}")
-        line = ", ".join(f"{share:.0%}: {right:.1%}" for share, right in content["risk_coverage"])
-        console.print(f"accuracy of the surest answers: {line}")
+        for line in lines(content):
+            console.print(line)
+        for skipped in content["skipped"]:
+            console.print(f"not tried: {skipped['name']}: {skipped['why']}")
+        sure = ", ".join(f"{share:.0%}: {right:.1%}" for share, right in content["risk_coverage"])
+        console.print(f"accuracy of the surest answers: {sure}")
         if "abstain" in content:
             console.print(abstain_line(content["abstain"]))
 
     def write(self, out: Path, card: Card, console: Console) -> None:
         """Write both files into the bundle's folder, and print the score on the test file."""
-        for said in test_lines(self.content):
-            console.print(said)
+        for line in test_lines(self.content):
+            console.print(line)
         self.content |= {"bundle": card.name, "version": card.version}
         write_json(out / RECORD, self.content)
         write_file(out / PAGE, lambda part: part.write_text(page(self.content), encoding="utf-8"))
@@ -208,13 +207,13 @@ def _score(held: assess.HeldOut) -> dict[str, Any]:
 
 
 def _answered(held: assess.HeldOut, least: float) -> dict[str, Any]:
-    """How many rows are answered from this probability on, and how precisely, with Wilson's interval."""
+    """The answers from this probability on: their number, share and precision with Wilson's interval."""
     answers, right = assess.answered(held, least)
-    found = {"rows": len(held.rows), "answers": answers, "answered": answers / len(held.rows)}
+    coverage = {"rows": len(held.rows), "answers": answers, "answered": answers / len(held.rows)}
     if not answers:
-        return {**found, "score": None, "low": None, "high": None}
+        return {**coverage, "score": None, "low": None, "high": None}
     low, high = wilson(right, answers)
-    return {**found, "score": right / answers, "low": low, "high": high}
+    return {**coverage, "score": right / answers, "low": low, "high": high}
 
 
 def _classes(labels: Sequence[str], held: assess.HeldOut) -> list[dict[str, Any]]:

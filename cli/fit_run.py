@@ -1,4 +1,4 @@
-"""fit, once the files are read: the best of several classifiers, as a bundle and a report."""
+"""`fit` after its files are read: the best of several classifiers, as a bundle and a report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from rich.console import Console
 from heedful.cli.fit_candidate import BundleFacts, Candidate, Problem, best
 from heedful.cli.fit_linear import LinearFit, choose_unlabelled
 from heedful.cli.fit_report import Report
-from heedful.cli.fit_tuned import Tuned
+from heedful.cli.fit_tuned import TunedEncoder
 from heedful.cli.options import require_free
 from heedful.export.linear_head import Provenance
 from heedful.library.load import bundle_folder
@@ -27,17 +27,17 @@ from heedful.training.optimise import require_device
 from heedful.training.source_commit import source_commit
 from heedful.training.taught_vectors import Effort
 
-TUNED_FROM: dict[Effort, float] = {
+ENCODER_FROM: dict[Effort, float] = {
     "quick": float("inf"),
     "normal": assess.ONE_SPLIT_FOR_ENCODERS,
     "high": 100,
 }
-"""Rows from which an encoder is trained too; with fewer it has always lost to a linear model (docs/fit.md)."""
+"""Rows from which an encoder is trained too; with fewer it always lost to a linear model (docs/fit.md)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The options of `fit`. Those that are not explained here are explained by the command."""
+class FitOptions:
+    """The options of `fit`, which the command's help explains."""
 
     out: Path
     base: Path
@@ -56,98 +56,99 @@ class Wanted:
     device: Device = "cpu"
 
 
-def fit_rows(given: Labelled, wanted: Wanted, console: Console) -> Card:
+def fit_rows(labelled: Labelled, options: FitOptions, console: Console) -> Card:
     """Assess the candidates on the rows, write the best one's bundle and the report in its folder.
 
     Raises DataError, ConfigError, DataMissing, ExportError, BundleError, StartupError.
     """
-    file, rows, pairs = given.file, given.rows, len(given.columns) == 2
-    _check(wanted, pairs)
-    require_device(wanted.device)
-    problem = Problem.of(file, rows, wanted.reading.separator)
+    file, rows, pairs = labelled.file, labelled.rows, len(labelled.columns) == 2
+    _check(options, pairs)
+    require_device(options.device)
+    problem = Problem.of(file, rows, options.reading.separator)
     if pairs and len(set(problem.groups)) < assess.MIN_TEXTS:
         raise DataError(
             f"{file.name}: pairs of the same first text are held out together: give {assess.MIN_TEXTS} different ones"
         )
-    if wanted.test:
-        _check_test(wanted.test, given.test, problem, wanted.reading.separator)
+    if options.test:
+        _check_test(options.test, labelled.test, problem, options.reading.separator)
     console.print(f"{file.name}: {len(rows)} rows, {len(problem.labels)} labels")
     most = assess.ONE_SPLIT_FOR_ENCODERS if pairs else assess.ONE_SPLIT_FOR_ALL
-    parts = assess.splits(problem.targets, problem.groups, seed=wanted.seed, most=most)
+    parts = assess.splits(problem.targets, problem.groups, seed=options.seed, most=most)
     report = Report(file, problem, parts)
 
-    unlabelled = _unlabelled(problem, given.columns[0], wanted, report)
-    fine_tune = None if wanted.effort == "quick" else wanted.seed
+    unlabelled = _unlabelled(problem, labelled.columns[0], options, report)
+    fine_tune = None if options.effort == "quick" else options.seed
     linear = None
     if not pairs:
         linear = LinearFit.read(
             problem,
-            wanted.base,
-            wanted.parser,
+            options.base,
+            options.parser,
             unlabelled,
-            wanted.teacher or teachers.MINILM,
+            options.teacher or teachers.MINILM,
             fine_tune,
-            wanted.device,
+            options.device,
         )
     # A GPU trains one after the other as fast as all at once.
-    at_once = usable_cores() // torch.get_num_threads() if wanted.device == "cpu" else 1
-    processes = max(1, at_once)
-    candidates = linear.candidates(parts, wanted.class_weight, processes) if linear else []
-    candidates += _tuned(problem, file, parts, wanted, report, console, only=pairs)
+    processes = max(1, usable_cores() // torch.get_num_threads()) if options.device == "cpu" else 1
+    candidates = linear.candidates(parts, options.class_weight, processes) if linear else []
+    candidates += _encoder_candidates(problem, file, parts, options, report, console, only=pairs)
     chosen = best(candidates)
     temperature = assess.temperature(chosen.held)
     held = chosen.held.divided(temperature)
-    references = linear.references(parts, wanted.class_weight) if linear else []
+    references = linear.references(parts, options.class_weight) if linear else []
     report.choose(candidates, references, chosen, held, temperature)
-    least = report.abstain(held, wanted.abstain) if wanted.abstain else None
+    least = report.abstain(held, options.abstain) if options.abstain else None
     if linear:
-        most = linear.base.card.max_tokens
-        report.content["truncated"] = {"rows": linear.truncated, "max_tokens": most}
-        report.explain(linear, wanted.seed, candidates, chosen)
+        max_tokens = linear.base.card.max_tokens
+        report.content["truncated"] = {"rows": linear.truncated, "max_tokens": max_tokens}
+        report.explain(linear, options.seed, candidates, chosen)
     report.show(console)
 
     scores, commit = (_score(problem, held),), source_commit()
-    made = Provenance(problem.name, problem.card, wanted.command, wanted.seed, scores, commit)
-    card = chosen.make(BundleFacts(wanted.out, temperature, least, made))
-    if wanted.test:
-        report.test(wanted.out, wanted.parser, wanted.test, given.test, wanted.reading.separator)
-    report.write(wanted.out, card, console)
+    data = problem.card
+    provenance = Provenance(data.name, data, options.command, options.seed, scores, commit)
+    card = chosen.make(BundleFacts(options.out, temperature, least, provenance))
+    if options.test:
+        separator = options.reading.separator
+        report.test(options.out, options.parser, options.test, labelled.test, separator)
+    report.write(options.out, card, console)
     return card
 
 
-def _check(wanted: Wanted, pairs: bool) -> None:
-    require_free(wanted.out)
-    for option, read in (("--base", str(wanted.base)), ("--vectors", wanted.word_vectors)):
-        if _is_bundle(read, wanted.out):
+def _check(options: FitOptions, pairs: bool) -> None:
+    require_free(options.out)
+    for option, name in (("--base", str(options.base)), ("--vectors", options.word_vectors)):
+        if _is_bundle(name, options.out):
             raise ConfigError(
-                f"--out: {wanted.out} is also {option}, which it would replace: name another folder"
+                f"--out: {options.out} is also {option}, which it would replace: name another folder"
             )
-    if wanted.encoder not in ENCODERS:
+    if options.encoder not in ENCODERS:
         known = ", ".join(sorted(ENCODERS))
-        raise ConfigError(f"--encoder: {wanted.encoder!r}: known are {known}")
-    if wanted.abstain and wanted.reading.separator:
+        raise ConfigError(f"--encoder: {options.encoder!r}: known are {known}")
+    if options.abstain and options.reading.separator:
         raise ConfigError("--abstain is for one label a row: leave it or --multi-label out")
     for_one_text = {
-        "--unlabelled": wanted.unlabelled,
-        "--class-weight": wanted.class_weight,
-        "--abstain": wanted.abstain,
-        "--multi-label": wanted.reading.separator,
+        "--unlabelled": options.unlabelled,
+        "--class-weight": options.class_weight,
+        "--abstain": options.abstain,
+        "--multi-label": options.reading.separator,
     }
     for option, value in for_one_text.items():
         if pairs and value:
             raise ConfigError(f"{option} is for one text a row: leave it or --pair-columns out")
-    if wanted.teacher and not wanted.unlabelled:
+    if options.teacher and not options.unlabelled:
         raise ConfigError("--teacher labels the texts of --unlabelled: give these, or leave it out")
-    if wanted.unlabelled:
-        teachers.folder(wanted.teacher or teachers.MINILM)
+    if options.unlabelled:
+        teachers.folder(options.teacher or teachers.MINILM)
 
 
 def _check_test(file: Path, rows: Sequence[Row], problem: Problem, separator: str) -> None:
     """Raise DataError unless training has one of the labels."""
-    found = sorted({label for row in rows for label in row.labels(separator)})
-    if not set(found) & set(problem.labels):
+    labels = sorted({label for row in rows for label in row.labels(separator)})
+    if not set(labels) & set(problem.labels):
         raise DataError(
-            f"--test: {file.name} has the labels {', '.join(found[:10])}, none of which is in the training file "
+            f"--test: {file.name} has the labels {', '.join(labels[:10])}, none of which is in the training file "
             f"({', '.join(problem.labels[:10])}): write them alike in both"
         )
 
@@ -161,59 +162,59 @@ def bundle_of(option: str, name: str) -> Path:
 
 
 def _is_bundle(name: str, folder: Path) -> bool:
-    """Whether an option's name of a bundle means the one in `folder`."""
+    """Whether `name`, the value of an option, means the bundle in `folder`."""
     try:
         return bundle_folder(name).resolve() == folder.resolve()
-    except StartupError:  # a file of word vectors, or no bundle, which is said when it is read
+    except StartupError:  # a file of word vectors, or no bundle, which is refused when it is read
         return False
 
 
-def _unlabelled(problem: Problem, column: str, wanted: Wanted, report: Report) -> list[str]:
+def _unlabelled(problem: Problem, column: str, options: FitOptions, report: Report) -> list[str]:
     """Texts without labels to learn from. Raises DataError."""
-    if wanted.unlabelled is None:
+    if options.unlabelled is None:
         return []
-    read = labelled_texts.read_texts(wanted.unlabelled, column, wanted.reading)
-    chosen = choose_unlabelled(read, problem, wanted.seed)
+    texts = labelled_texts.read_texts(options.unlabelled, column, options.reading)
+    chosen = choose_unlabelled(texts, problem, options.seed)
     report.content["unlabelled"] = {
-        "file": wanted.unlabelled.name,
-        "teacher": teachers.title(wanted.teacher or teachers.MINILM),
-        "texts": len(read),
+        "file": options.unlabelled.name,
+        "teacher": teachers.title(options.teacher or teachers.MINILM),
+        "texts": len(texts),
         "learned": len(chosen),
     }
     return chosen
 
 
-def _tuned(
+def _encoder_candidates(
     problem: Problem,
     file: Path,
     parts: Sequence[assess.Split],
-    wanted: Wanted,
+    options: FitOptions,
     report: Report,
     console: Console,
     *,
     only: bool,
 ) -> list[Candidate]:
     """An encoder trained on the rows, unless that cannot win or the options exclude it."""
-    name = f"{wanted.encoder} trained from word vectors"
-    least = TUNED_FROM[wanted.effort]
+    name = f"{options.encoder} trained from word vectors"
+    least = ENCODER_FROM[options.effort]
     if not only:
-        if problem.multi_label or wanted.class_weight:
-            report.skip(name, "it knows neither several labels a row nor class weights")
+        if problem.multi_label or options.class_weight:
+            report.skip(name, "its training has neither several labels a row nor class weights")
             return []
         if len(problem.rows) < least:
-            said = "--effort quick" if wanted.effort == "quick" else f"fewer than {least:g} rows"
-            report.skip(name, f"{said}: with few rows it loses to linear models")
+            reason = "--effort quick" if options.effort == "quick" else f"fewer than {least:g} rows"
+            report.skip(name, f"{reason}: with few rows it loses to linear models")
             return []
         if assess.most_texts(problem.targets, problem.groups) < assess.MIN_TEXTS:
             report.skip(
                 name, f"no label has {assess.MIN_TEXTS} texts: too few to choose its epochs by"
             )
             return []
-    words = wanted.word_vectors
+    words = options.word_vectors
     if not Path(words).is_file():
         words = str(bundle_of("--vectors", words))
-    tuned = Tuned(
-        problem, file, wanted.encoder, words, wanted.parser, wanted.seed, console, wanted.device
+    tuned = TunedEncoder(
+        problem, file, options.encoder, words, options.parser, options.seed, console, options.device
     )
     return [tuned.candidate(parts)]
 

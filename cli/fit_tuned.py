@@ -24,7 +24,7 @@ from heedful.training.loop import train
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class TunedEncoder:
     """An encoder of this name, trained from word vectors."""
 
     problem: Problem
@@ -37,29 +37,29 @@ class Tuned:
     device: Device = "cpu"
 
     def candidate(self, parts: Sequence[Split]) -> Candidate:
-        """Train on one side, a tenth of it for dev, and answer the other, of many rows for one part alone.
+        """Train without each part, with a tenth of the rows for dev, and answer the part; of many rows one part alone.
 
         Raises DataError, DataMissing.
         """
         started = time.monotonic()
-        every: list[int] = []
+        best_epochs: list[int] = []
 
         def train_and_answer(part: Split) -> Doubles:
             with tempfile.TemporaryDirectory() as folder:
                 trained, epochs = self.train(Path(folder), set(part.held.tolist()), fit.EPOCHS)
-                every.append(epochs)
+                best_epochs.append(epochs)
                 export_bundle(trained, Path(folder) / "tuned")
                 rows = [self.problem.rows[i] for i in part.held]
                 return answers(Path(folder) / "tuned", self.parser, rows)
 
         held = held_out(encoder_splits(parts), self.problem.targets, train_and_answer)
-        epochs = max(1, round(float(np.median(every))))
+        epochs = max(1, round(float(np.median(best_epochs))))
         name = f"{self.encoder} trained from word vectors ({epochs} epochs)"
         return Candidate(name, held, time.monotonic() - started, partial(self.write, epochs))
 
     def train(self, folder: Path, held: set[int] | None, epochs: int) -> tuple[TrainedModel, int]:
         """The model, and its best epoch."""
-        words, size = vectors.head_of_vocabulary(self.word_vectors, fit.COMMON_WORDS)
+        words, size = vectors.frequent_words(self.word_vectors, fit.COMMON_WORDS)
         rows = self.problem.rows
         task = fit.make_task(rows, self.file, words=words, seed=self.seed, held=held)
         config = fit.make_config(
@@ -86,11 +86,11 @@ class Tuned:
                 last.weight.div_(facts.temperature)
                 last.bias.div_(facts.temperature)
             training = trained.training.model_copy(
-                update={"command": facts.made.command, "data": (facts.made.data,)}
+                update={"command": facts.provenance.command, "data": (facts.provenance.data,)}
             )
-            made = Path(folder) / facts.out.name
+            bundle = Path(folder) / facts.out.name
             card = export_bundle(
-                replace(trained, training=training, scores=facts.made.scores), made
+                replace(trained, training=training, scores=facts.provenance.scores), bundle
             )
             fields = {**card.fields(), "abstain": facts.abstain}
-            return write(facts.out, fields, {name: made / name for name in card.files})
+            return write(facts.out, fields, {name: bundle / name for name in card.files})

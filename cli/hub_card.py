@@ -11,9 +11,9 @@ TASKS: dict[Kind, str] = {
     "nli": "text-classification",
     "relatedness": "sentence-similarity",
 }
-"""The hub's names of what the kinds do."""
+"""The hub's name of the task of each kind."""
 LICENCES = frozenset({"apache-2.0", "mit", "cc0-1.0", "cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0"})
-"""Names that the hub knows."""
+"""Licences that the hub knows by these names."""
 
 
 def model_card(card: Card, repository: str) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli.options import command_line, pipeline_beside, require_free
+from heedful.cli.options import command_line, pipeline_of, require_free
 from heedful.text.parse import Parser
 
 
@@ -34,7 +34,7 @@ def command(
     require_free(out)
     from heedful.export.transformer_bundle import import_encoder  # brings torch
 
-    parser = Parser.load(pipeline_beside(out))
+    parser = Parser.load(pipeline_of(out))
     card = import_encoder(encoder, out, parser, int8=int8, command=command_line())
     typer.echo(
         f"{out}: version {card.version}, {card.dimension} values; its graph is at most {card.parity.max_abs_error:.1e} "

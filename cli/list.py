@@ -24,7 +24,7 @@ def command(
 ) -> None:
     """List the bundles that every command and `heedful.load` know by name, with what each does.
 
-    They are searched in $HEEDFUL_MODELS, in the folder `bundles`, and in the installed package heedful-bundles.
+    They are searched for in $HEEDFUL_MODELS, in the folder `bundles`, and in the installed package heedful-bundles.
 
     Example: heedful list
     """
@@ -36,15 +36,15 @@ def command(
         typer.echo(f"no bundles: {shipped.REMEDY}, or pull one with `heedful pull OWNER/NAME`")
         return
     table = Table(box=None)
-    *headings, last = rows[0]
+    *headings, last_heading = rows[0]
     for heading in headings:
         table.add_column(heading, no_wrap=True)
-    table.add_column(last)  # a narrow terminal cuts this column alone
+    table.add_column(last_heading)  # a narrow terminal cuts this column alone
     for row in rows:
-        *cells, end = (
+        *cells, last = (
             f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()
         )
-        table.add_row(*cells, Text(end, no_wrap=True, overflow="ellipsis"))
+        table.add_row(*cells, Text(last, no_wrap=True, overflow="ellipsis"))
     Console().print(table)
 
 

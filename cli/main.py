@@ -2,7 +2,7 @@
 
 import sys
 from importlib import import_module
-from importlib.metadata import version as installed
+from importlib.metadata import version as installed_version
 from typing import Annotated
 
 import typer
@@ -61,7 +61,7 @@ def heedful(
 ) -> None:
     """Small self-attentive sentence encoders: use, train and serve them."""
     if version:
-        typer.echo(f"heedful {installed('heedful')}")
+        typer.echo(f"heedful {installed_version('heedful')}")
         raise typer.Exit
     if help_ or context.invoked_subcommand is None:
         typer.echo(help_text())
@@ -69,7 +69,7 @@ def heedful(
 
 
 def run(context: typer.Context) -> None:
-    """Import the command's file, and let its options read the arguments, `--help` among them."""
+    """Import the command's file, and parse the arguments, `--help` among them, by its options."""
     name = context.info_name
     module = import_module(f"heedful.cli.{name}")
     command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -97,6 +97,6 @@ def main() -> None:
             raise
         sys.exit(describe(error))
     except ModuleNotFoundError as error:
-        if said := missing_extra(error, *sys.argv[1:]):
-            sys.exit(said)
+        if remedy := missing_extra(error, *sys.argv[1:]):
+            sys.exit(remedy)
         raise

@@ -17,7 +17,7 @@ from heedful.training.errors import ConfigError
 DATA = DEFAULT
 MODELS = shipped.models_folder()
 PARSER = str(shipped.parser_folder(MODELS))
-"""That of the bundles that are found where nobody names a folder."""
+"""The pipeline next to the default folder of bundles."""
 
 Data = Annotated[Path, typer.Option(envvar=VARIABLE, help=f"Folder of the datasets ({PAGE}).")]
 Tasks = Annotated[
@@ -32,7 +32,7 @@ BundleParser = Annotated[
     str | None,
     typer.Option(
         "--parser",
-        help="spaCy pipeline, a folder or a package; default: the one beside the bundle.",
+        help="spaCy pipeline, a folder or a package; default: the folder `parser` next to the bundle.",
     ),
 ]
 Models = Annotated[Path, typer.Option(envvar="HEEDFUL_MODELS", help="Folder of the bundles.")]
@@ -47,7 +47,7 @@ Encoding = Annotated[str, typer.Option(help="Encoding of the file, such as cp125
 
 
 def _delimiter(typed: str) -> str:
-    """As typed in a shell: \\t is a tab. Raises BadParameter."""
+    """The delimiter of an option; \\t is a tab, which a shell does not type. Raises BadParameter."""
     delimiter = "\t" if typed == "\\t" else typed
     if len(delimiter) > 1 or delimiter in ('"', "\r", "\n"):
         raise typer.BadParameter(rf"{typed!r}: give one character, as ';', or \t for a tab")
@@ -63,7 +63,7 @@ Delimiter = Annotated[
 ]
 Threads = Annotated[int, typer.Option(min=1, help="Threads of torch.")]
 AllThreads = Annotated[int | None, typer.Option(min=1, help="Threads of torch; default all cores.")]
-Runs = Annotated[Path, typer.Option(help="Folder of the runs, which go on where they were.")]
+Runs = Annotated[Path, typer.Option(help="Folder of the runs; the same command continues its run.")]
 RUNS = Path("runs")
 Url = Annotated[str, typer.Option(help="Address of the running service.")]
 URL = "http://127.0.0.1:8000"
@@ -71,7 +71,7 @@ URL = "http://127.0.0.1:8000"
 Name = Annotated[
     str | None,
     typer.Option(
-        help="A bundle's name, as `heedful list` has it, or folder; default: the one that the service takes."
+        help="A bundle's name, as `heedful list` has it, or folder; default: the service's for the task."
     ),
 ]
 TextsFile = Annotated[
@@ -89,7 +89,7 @@ TextColumn = Annotated[
 IdColumn = Annotated[
     str | None,
     typer.Option(
-        "--id-column", "--id-field", help="Field or column that is written with each answer."
+        "--id-column", "--id-field", help="Field or column of an id to write with each answer."
     ),
 ]
 PremiseColumn = Annotated[
@@ -100,7 +100,7 @@ HypothesisColumn = Annotated[
 ]
 Labels = Annotated[
     str,
-    typer.Option(help="Labels of yours, with commas between, which no model was trained on."),
+    typer.Option(help="Labels of your own, with commas between, without training (zero-shot)."),
 ]
 Resume = Annotated[bool, typer.Option(help="Continue what an interrupted run left.")]
 RunsOn = Annotated[
@@ -123,31 +123,29 @@ RowsPerFile = Annotated[
 
 
 def command_line() -> str:
-    """The command as it was typed, for a card."""
+    """The command line, for a card."""
     return shlex.join(["heedful", *sys.argv[1:]])
 
 
 def require_free(out: Path, *read: Path) -> None:
-    """Raise ConfigError where `out` names no bundle or is one of those that are read, BundleError where it is something
-    else.
-    """
+    """Raise ConfigError where `out` names no bundle or is a folder of `read`, BundleError where it holds no bundle."""
     from heedful.export.bundle_writer import check_replaceable  # spaCy, and with it torch
 
     if not re.fullmatch(r"[a-z0-9-]+", out.name):
         raise ConfigError(f"--out: {out.name!r} names no bundle: use a-z, 0-9 and -")
-    if out.resolve() in {one.resolve() for one in read}:
+    if out.resolve() in {folder.resolve() for folder in read}:
         raise ConfigError(
             f"--out: {out} would replace the bundle that is read: name another folder"
         )
     check_replaceable(out)
 
 
-def pipeline_beside(bundle: Path) -> str | None:
-    """The spaCy pipeline beside a bundle, else the installed one; None without one: words are then English."""
-    found = shipped.parser_folder(bundle.parent)
-    return str(found) if found.is_dir() else None
+def pipeline_of(bundle: Path) -> str | None:
+    """The spaCy pipeline next to a bundle, else the installed one; None without both: English rules split words."""
+    pipeline = shipped.parser_folder(bundle.parent)
+    return str(pipeline) if pipeline.is_dir() else None
 
 
-def parser_for(bundle: Path, named: str | None) -> str:
-    """The pipeline `named`, else what `heedful.load` takes for this folder: the one beside it, or a shipped one."""
-    return named or str(shipped.parser_folder(bundle.resolve().parent))
+def parser_for(bundle: Path, parser: str | None) -> str:
+    """`parser` if it is named, else the pipeline of `heedful.load`: the one next to the bundle, or a shipped one."""
+    return parser or str(shipped.parser_folder(bundle.resolve().parent))

@@ -1,4 +1,4 @@
-"""Where a command's model is and runs: in this process, or on a Ray cluster."""
+"""Where a command finds its model and runs it: in this process, or on a Ray cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,25 +33,25 @@ def cluster_of(
     without_ray: Mapping[str, object],
     with_ray: Mapping[str, object] = MappingProxyType({}),
 ) -> Cluster | None:
-    """What the options of Ray say; None where no cluster runs. Raises CommandError for an option of the other way."""
-    ours = {"--actors": actors, "--rows-per-file": rows_per_file, **with_ray}
-    for option, given in (ours if ray is None else without_ray).items():
-        if given:
-            said = "with" if ray is None else "without"
-            raise CommandError(f"{option} has a meaning only {said} --ray: leave it out")
+    """The cluster of --ray; None without it. Raises CommandError for an option that does not go with that choice."""
+    with_ray = {"--actors": actors, "--rows-per-file": rows_per_file, **with_ray}
+    for option, value in (with_ray if ray is None else without_ray).items():
+        if value:
+            condition = "with" if ray is None else "without"
+            raise CommandError(f"{option} has a meaning only {condition} --ray: leave it out")
     return None if ray is None else Cluster(ray, actors, rows_per_file or ROWS_PER_FILE)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the model is and runs."""
+    """The folder of bundles, their parser and the device."""
 
     models: Path
     parser: str | None = None
     device: Device = "auto"
 
     def folder(self, model: str | None, task: Task) -> Path:
-        """The bundle of that name, or in that folder; else the one that the service takes for the task."""
+        """The folder of the bundle `model`, a name or a folder; else of the task's default bundle."""
         return bundle_folder(model or default_name(self.models, task), self.models)
 
     def sentiment(self) -> str | None:
@@ -60,12 +60,12 @@ class Place:
         return next((card.name for card in cards if is_sentiment(card)), None)
 
     def load(self, model: str | None, task: Task) -> Model:
-        """The bundle in that folder."""
+        """Load the bundle that `folder` finds."""
         return load(self.folder(model, task), parser=self.parser, device=self.device)
 
 
 def default_name(models: str | Path, task: Task) -> str:
-    """The name of the bundle in `models` that does a task where none is named, as the service chooses.
+    """The name of the bundle in `models` that the service would choose for a task.
 
     Raises StartupError if there is none, BundleError.
     """

@@ -10,16 +10,16 @@ import typer
 from rich.console import Console
 
 from heedful.cli import options
-from heedful.cli.answers import Answerer, Asked, answering
+from heedful.cli.answers import Answerer, ModelChoice, loaded_answerer
 from heedful.cli.placement import Place, cluster_of
-from heedful.cli.row_files import SUFFIXES, Answered, write_rows
+from heedful.cli.row_files import SUFFIXES, AnsweredRow, write_rows
 from heedful.cli.row_progress import RowProgress
 from heedful.cli.texts import Dialect, Source, Texts, chunks
 from heedful.cli.vectors import check_free
 
 PREDICTED, SCORE, SCORES = "predicted", "score", "scores"
-"""What is added to a row: the label, its probability (relatedness from 1 to 5), and the probability of each label, for
-which a table has no place."""
+"""The columns that are added to a row: its label, the label's probability (relatedness: a score from 1 to 5), and the
+probability of each label, which a table leaves out."""
 
 
 def command(
@@ -57,7 +57,7 @@ def command(
     """
     console = Console(stderr=True, soft_wrap=True)
     place = Place(models, parser, device)
-    asked = Asked.of(model, labels, premise_column, hypothesis_column)
+    choice = ModelChoice.of(model, labels, premise_column, hypothesis_column)
     without_ray = {
         "--labels": labels,
         "--format": format,
@@ -68,9 +68,9 @@ def command(
     if cluster := cluster_of(ray, actors, rows_per_file, without_ray, with_ray):
         from heedful.cli.ray_run import Job, run  # needs pyarrow
 
-        names = asked.pair or (text_column,)
+        names = choice.pair or (text_column,)
         job = Job(
-            "nli" if asked.pair else "classify",
+            "nli" if choice.pair else "classify",
             file,
             out,
             names,
@@ -83,31 +83,33 @@ def command(
         return
     target = Path(out)
     check_free(target, SUFFIXES)
-    columns = asked.columns(place, text_column, whole=True)
+    columns = choice.columns(place, text_column, all_columns=True)
     source = Source(file, format, columns, Dialect(encoding, delimiter))
     with (
         source.open(blank=True) as texts,
-        answering(asked, place) as answerer,
+        loaded_answerer(choice, place) as answerer,
         RowProgress(target.name, texts.size, console) as progress,
     ):
-        answered = _answered(answerer, texts, progress)
-        write_rows(target, source.format, texts, answered, partial(_schema, answerer))
+        rows = _answered(answerer, texts, progress)
+        write_rows(target, source.format, texts, rows, partial(_schema, answerer))
 
 
-def _answered(answerer: Answerer, texts: Texts, progress: RowProgress) -> Iterator[list[Answered]]:
-    """The rows with their answers, some hundred at a time. Raises CommandError where a column has a name of ours."""
+def _answered(
+    answerer: Answerer, texts: Texts, progress: RowProgress
+) -> Iterator[list[AnsweredRow]]:
+    """Chunks of rows with their answers. Raises CommandError where the file has a column of an answer's name."""
     for chunk in chunks(iter(texts)):
         scores, cut = answerer.scores(chunk, texts.name)
-        rows: list[Answered] = []
-        for row, label, found in zip(chunk, answerer.predicted(scores), scores, strict=True):
-            if taken := {PREDICTED, SCORE, SCORES} & set(row.record):
+        rows: list[AnsweredRow] = []
+        for row, label, row_scores in zip(chunk, answerer.predicted(scores), scores, strict=True):
+            if clash := {PREDICTED, SCORE, SCORES} & set(row.record):
                 raise texts.wrong(
-                    row.line, f"a column is named {min(taken)!r}, as what is written: rename it"
+                    row.line, f"a column is named {min(clash)!r}, as one that is added: rename it"
                 )
             answer: dict[str, Any] = {PREDICTED: label} if answerer.labels else {}
-            answer[SCORE] = None if np.isnan(found[0]) else round(float(found.max()), 6)
+            answer[SCORE] = None if np.isnan(row_scores[0]) else round(float(row_scores.max()), 6)
             if answerer.labels and answer[SCORE] is not None:
-                answer[SCORES] = dict(zip(answerer.labels, found.tolist(), strict=True))
+                answer[SCORES] = dict(zip(answerer.labels, row_scores.tolist(), strict=True))
             rows.append((row.record, answer))
         yield rows
         blank = int(np.isnan(scores[:, 0]).sum())

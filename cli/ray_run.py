@@ -24,7 +24,7 @@ MADE_FROM, SUCCESS = "_made_from.json", "_SUCCESS"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is asked about which columns of which Parquet file or folder."""
+    """A task for the columns `texts` of a Parquet file or folder, with the model and its keywords."""
 
     task: TableTask
     file: str
@@ -37,7 +37,7 @@ class Job:
 
 
 def run(job: Job, cluster: Cluster, *, resume: bool, console: Console) -> None:
-    """Write the answers to every row of `job.file` into the folder `job.out`, and say how many.
+    """Write the answers to every row of `job.file` into the folder `job.out`, and print how many.
 
     Raises CommandError, StartupError, BadInput.
     """
@@ -56,9 +56,9 @@ def run(job: Job, cluster: Cluster, *, resume: bool, console: Console) -> None:
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     local = cluster.address == "local"
-    own = {"num_cpus": usable_cores() + 1, "include_dashboard": False}  # 1 reads and writes
+    machine = {"num_cpus": usable_cores() + 1, "include_dashboard": False}  # 1 reads and writes
     try:
-        ray.init(cluster.address, **(own if local else {}), logging_level="ERROR")
+        ray.init(cluster.address, **(machine if local else {}), logging_level="ERROR")
     except ConnectionError as error:  # of `auto`
         raise CommandError(
             "--ray: no cluster runs on this machine: start one with `ray start --head`, or name "
@@ -85,8 +85,8 @@ def run(job: Job, cluster: Cluster, *, resume: bool, console: Console) -> None:
     # Dictionaries of floats would add a third to the files.
     answers.write_parquet(job.out, partition_cols=[OUTCOME], use_dictionary=False)
     ray.shutdown()
-    said = folder.end(job, dataset.dataset(job.file, format="parquet").count_rows())
-    console.print(f"{job.out}: {said}", markup=False, highlight=False)
+    summary = folder.end(job, dataset.dataset(job.file, format="parquet").count_rows())
+    console.print(f"{job.out}: {summary}", markup=False, highlight=False)
 
 
 def _constructor(job: Job) -> dict[str, Any]:
@@ -107,29 +107,30 @@ def _check_columns(job: Job) -> None:
         raise CommandError("--ray needs --id-column: it names a column whose values are distinct")
     if job.id in ANSWER_COLUMNS:
         raise CommandError(f"--id-column: {job.id!r} is a column of the answers: rename it")
-    named = [job.id, *job.texts]
-    if twice := next((name for name in named if named.count(name) > 1), None):
+    columns = [job.id, *job.texts]
+    if twice := next((name for name in columns if columns.count(name) > 1), None):
         raise CommandError(
             f"column {twice!r} is named twice: name one for the id and another for each text"
         )
     try:
         schema = dataset.dataset(job.file, format="parquet").schema
     except (OSError, pyarrow.ArrowInvalid) as error:
-        raise CommandError(f"{job.file} is no Parquet file and no folder of them") from error
-    for name in named:
+        raise CommandError(f"{job.file} is neither a Parquet file nor a folder of them") from error
+    for name in columns:
         if name not in schema.names:
             raise CommandError(
                 f"{job.file}: no column {name!r}: it holds {', '.join(schema.names)}; name another"
             )
     for name in job.texts:
         kind = schema.field(name).type
-        of = kind.value_type if pyarrow.types.is_dictionary(kind) else kind  # pandas' categories
-        if not (pyarrow.types.is_string(of) or pyarrow.types.is_large_string(of)):
+        categories = pyarrow.types.is_dictionary(kind)  # of pandas
+        cells = kind.value_type if categories else kind
+        if not (pyarrow.types.is_string(cells) or pyarrow.types.is_large_string(cells)):
             raise CommandError(f"{job.file}: column {name!r} holds {kind}: it must hold strings")
 
 
 def _check_address(address: str) -> None:
-    """Ray itself tries for minutes, and then ends the process."""
+    """Raise CommandError where no cluster answers: Ray itself would try for minutes, and then end the process."""
     if address in ("local", "auto"):
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -154,12 +155,12 @@ class Folder:
         self._files, self._folder = fs.FileSystem.from_uri(uri)
 
     def ended(self, made_from: dict[str, Any], *, resume: bool) -> bool:
-        """Whether it is complete; else it is made ready.
+        """Whether the folder is complete. Creates it with its record `made_from` where it is missing.
 
-        Raises CommandError where it holds something else, or without `resume` anything.
+        Raises CommandError where it holds anything without `resume`, or something else than this run's files.
         """
-        found = self._files.get_file_info(fs.FileSelector(self._folder, allow_not_found=True))
-        names = {one.base_name for one in found}
+        entries = self._files.get_file_info(fs.FileSelector(self._folder, allow_not_found=True))
+        names = {entry.base_name for entry in entries}
         if names and not resume:
             remedy = "continue with --resume, remove it, or name another folder"
             raise CommandError(f"{self._name} holds files: {remedy}")
@@ -168,20 +169,20 @@ class Folder:
             self._write(MADE_FROM, json.dumps(made_from).encode())
         elif MADE_FROM not in names:
             raise CommandError(f"{self._name} holds no run of heedful: name another folder")
-        elif (before := json.loads(self._read(MADE_FROM))) != made_from:
-            changed = ", ".join(name for name in made_from if before.get(name) != made_from[name])
+        elif (recorded := self._made_from()) != made_from:
+            changed = ", ".join(name for name in made_from if recorded.get(name) != made_from[name])
             raise CommandError(f"{self._name} was made with another {changed}: name another folder")
         return SUCCESS in names
 
     def end(self, job: Job, rows_read: int) -> str:
-        """Mark it as complete; how many rows it holds. Raises CommandError where there are fewer than `rows_read`."""
+        """Mark the folder as complete; returns how many rows it has. Raises CommandError for fewer than `rows_read`."""
         schema = pyarrow.schema([(OUTCOME, pyarrow.string())])
         parts = dataset.partitioning(schema, flavor="hive")
         rows = dataset.dataset(
             self._folder, schema, format="parquet", filesystem=self._files, partitioning=parts
         )
         count = rows.count_rows()
-        if count < rows_read:  # a resumed run takes a row whose id has an answer for answered
+        if count < rows_read:  # Ray's checkpoint skips a row whose id has an answer already
             raise CommandError(
                 f"{self._name} holds {count} of the {rows_read} rows of {job.file}: the values of {job.id!r} repeat: "
                 "give each row its own, and start again in another folder"
@@ -195,7 +196,7 @@ class Folder:
         with self._files.open_output_stream(f"{self._folder}/{name}") as file:
             file.write(content)
 
-    def _read(self, name: str) -> bytes:
-        with self._files.open_input_stream(f"{self._folder}/{name}") as file:
-            content: bytes = file.read()
-        return content
+    def _made_from(self) -> dict[str, Any]:
+        with self._files.open_input_stream(f"{self._folder}/{MADE_FROM}") as file:
+            record: dict[str, Any] = json.load(file)
+        return record

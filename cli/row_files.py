@@ -18,21 +18,21 @@ from heedful.files.atomic import write_file
 from heedful.files.rows import SEPARATORS
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".parquet")
-BETWEEN = ";"
-"""Of the labels of one text, in a table's cell."""
+LABEL_SEPARATOR = ";"
+"""Between the labels of one text, in a table's cell."""
 
-Answered = tuple[Mapping[str, Any], Mapping[str, Any]]
-"""What a row holds, and what is added to it; a table leaves out what is added as a dictionary."""
-Chunks = Iterator[Sequence[Answered]]
+AnsweredRow = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""A row of the file, and its answer; a table leaves out a dictionary in the answer."""
+Chunks = Iterator[Sequence[AnsweredRow]]
 
 
 def write_rows(
-    out: Path, format: Format, texts: Texts, chunks: Chunks, added: Callable[[], Any]
+    out: Path, format: Format, texts: Texts, chunks: Chunks, answer_schema: Callable[[], Any]
 ) -> None:
-    """Write the rows as the suffix of `out` says, or to stdout as a table if the `format` of `texts` is one.
+    """Write the rows in the format of `out`'s suffix; to stdout as a table if `texts` are one, else as JSON lines.
 
-    `added` gives pyarrow's schema of the answers. Raises CommandError for rows that the format cannot
-    hold, and where the file cannot be written.
+    `format` is that of `texts`; `answer_schema` gives pyarrow's schema of the answers. Raises CommandError for rows
+    that the format cannot hold, and where the file cannot be written.
     """
     if out == STDOUT:
         output = standard_output()
@@ -43,7 +43,7 @@ def write_rows(
 
     def write(part: Path) -> None:
         if out.suffix == ".parquet":
-            _write_parquet(part, texts, chunks, added())
+            _write_parquet(part, texts, chunks, answer_schema())
             return
         with part.open("wb") as file:
             if plain.name == out.name:
@@ -69,8 +69,8 @@ def _write_lines(file: Any, format: str, chunks: Chunks) -> None:
     table: csv.DictWriter[str] | None = None
     for rows in chunks:
         if table is None:
-            named = chain((record for record, _ in rows), (_cells(answer) for _, answer in rows))
-            names = list(dict.fromkeys(chain.from_iterable(named)))
+            columns = chain((record for record, _ in rows), (_cells(answer) for _, answer in rows))
+            names = list(dict.fromkeys(chain.from_iterable(columns)))
             table = csv.DictWriter(text, names, delimiter=SEPARATORS[format], lineterminator="\n")
             table.writeheader()
         for record, answer in rows:
@@ -80,14 +80,14 @@ def _write_lines(file: Any, format: str, chunks: Chunks) -> None:
                 )
             except ValueError as error:
                 raise CommandError(
-                    f"a row has other columns than those before it ({error}): write .jsonl"
+                    f"a row has other columns than the rows before it ({error}): write .jsonl"
                 ) from error
     text.detach()
 
 
 def _cells(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: BETWEEN.join(value) if isinstance(value, list) else value
+        name: LABEL_SEPARATOR.join(value) if isinstance(value, list) else value
         for name, value in answer.items()
         if not isinstance(value, dict)
     }
@@ -97,26 +97,26 @@ def _cell(value: Any) -> Any:
     return orjson.dumps(value, default=str).decode() if isinstance(value, dict | list) else value
 
 
-def _write_parquet(out: Path, texts: Texts, chunks: Chunks, added: Any) -> None:
-    """`added` is pyarrow's schema of the answers. Rows of parquet keep their types; those of other files are held,
-    because only all of them tell the types."""
+def _write_parquet(out: Path, texts: Texts, chunks: Chunks, answer_schema: Any) -> None:
+    """Rows of a parquet file keep their types; all rows of another file are read first, because only all of them tell
+    the types of its columns."""
     import pyarrow
     from pyarrow import parquet
 
     first = list(next(chunks, ()))  # now a parquet file's schema is known
-    own = texts.schema
-    if own is None:
+    row_schema = texts.schema
+    if row_schema is None:
         first.extend(chain.from_iterable(chunks))
         names = dict.fromkeys(name for record, _ in first for name in record)
         try:
             columns = {name: [record.get(name) for record, _ in first] for name in names}
-            own = pyarrow.table(columns).schema
+            row_schema = pyarrow.table(columns).schema
         except pyarrow.ArrowException as error:
             raise CommandError(
                 f"{texts.name}: a column holds several types ({error}): write .jsonl"
             ) from error
-    schema = pyarrow.unify_schemas([own, added])
+    schema = pyarrow.unify_schemas([row_schema, answer_schema])
     with parquet.ParquetWriter(out, schema) as writer:
         for rows in chain([first], chunks):
-            whole = [{**record, **answer} for record, answer in rows]
-            writer.write_table(pyarrow.Table.from_pylist(whole, schema))
+            records = [{**record, **answer} for record, answer in rows]
+            writer.write_table(pyarrow.Table.from_pylist(records, schema))

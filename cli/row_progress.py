@@ -1,4 +1,4 @@
-"""What a command that reads a file says while it runs: a bar on a terminal, a line now and then without one."""
+"""The progress of a command that reads a file: a bar on a terminal, else a line every ten seconds."""
 
 import time
 from collections import Counter
@@ -13,23 +13,23 @@ INTERVAL = 10.0
 
 
 class RowProgress:
-    """Counts rows and says how many a second were answered; the end always has its line."""
+    """Counts rows, and prints how many and how fast; at the end always."""
 
     def __init__(self, name: str, size: int | None, console: Console) -> None:
-        """`size` is that of the source in bytes, if it is known."""
+        """`size` is the size of the source in bytes, if it is known."""
         self._name, self._size, self._console = name, size, console
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             TaskProgressColumn(),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[rows]}"),
             TimeRemainingColumn(),
             console=console,
             disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task(name, total=size, said="")
-        self._started = self._said = time.monotonic()
-        self._rows = self._before = 0
+        self._task = self._bar.add_task(name, total=size, rows="")
+        self._started = self._printed = time.monotonic()
+        self._rows = self._resumed = 0
         self._unusual: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
@@ -39,30 +39,31 @@ class RowProgress:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._bar.stop()
         if kind is None:
-            unusual = "".join(f", {n} of them {what}" for what, n in self._unusual.items() if n)
+            kinds = [(kind, count) for kind, count in self._unusual.items() if count]
+            unusual = "".join(f", {count} of them {kind}" for kind, count in kinds)
             self._print(f"{self._rows} rows{unusual}; {self._speed()}")
 
     def resumed(self, rows: int) -> None:
-        """Say that the first `rows` are there already."""
-        self._rows = self._before = rows
+        """Print that the run continues after its first `rows`."""
+        self._rows = self._resumed = rows
         self._started = time.monotonic()
         self._print(f"continues after row {rows}")
 
     def advance(self, rows: int, read: int, unusual: Mapping[str, int]) -> None:
-        """A chunk is written, in which what is `unusual` holds of so many rows; `read` bytes of the source are read."""
+        """Count a chunk of rows that was written; `unusual` says what of how many, `read` is the bytes read so far."""
         self._rows += rows
         self._unusual.update(unusual)
-        said = f"{self._rows} rows, {self._speed()}"
-        self._bar.update(self._task, completed=read, said=said)
+        line = f"{self._rows} rows, {self._speed()}"
+        self._bar.update(self._task, completed=read, rows=line)
         now = time.monotonic()
-        if self._bar.disable and now - self._said >= INTERVAL:
-            self._said = now
+        if self._bar.disable and now - self._printed >= INTERVAL:
+            self._printed = now
             share = f", {100 * read // self._size} % of the file" if self._size else ""
-            self._print(f"{said}{share}")
+            self._print(f"{line}{share}")
 
     def _speed(self) -> str:
         seconds = max(time.monotonic() - self._started, 1e-3)
-        return f"{(self._rows - self._before) / seconds:.0f} rows/s"
+        return f"{(self._rows - self._resumed) / seconds:.0f} rows/s"
 
-    def _print(self, said: str) -> None:
-        self._console.print(f"{self._name}: {said}", markup=False, highlight=False)
+    def _print(self, line: str) -> None:
+        self._console.print(f"{self._name}: {line}", markup=False, highlight=False)

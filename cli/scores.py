@@ -10,7 +10,7 @@ import numpy.typing as npt
 from heedful.text.arrays import Doubles, Ints
 
 BINS = 10
-"""Of confidence, equally wide, for the calibration error (Guo et al. 2017, section 2)."""
+"""Bins of confidence, equally wide, for the calibration error (Guo et al. 2017, section 2)."""
 Z = 1.959964
 """Normal quantile of a 95 % interval."""
 CLASS_COLUMNS = ("label", "precision", "recall", "F1", "rows")
@@ -18,9 +18,9 @@ CLASS_COLUMNS = ("label", "precision", "recall", "F1", "rows")
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Of N rows: their `labels` as numbers (N,), and probabilities (N, C) of the model's classes 0 to C - 1.
+    """N rows: their `labels` as numbers (N,), and the probabilities (N, C) of the model's classes 0 to C - 1.
 
-    A label from C on is none of the model's: such a row is wrong. `answered` (N,) is false where the model abstains.
+    A label from C on is none of the model's, and its row counts as wrong. `answered` (N,) is false where it abstains.
     """
 
     names: Sequence[str]  # of the C classes, then of other labels
@@ -38,7 +38,7 @@ class Scores:
 
     @property
     def confusion(self) -> npt.NDArray[np.int64]:
-        """(K, K) rows of each label, by the label that was answered."""
+        """(K, K) the number of rows by label (row) and answer (column)."""
         return confusion(self.labels, self.answers, len(self.names))
 
     def summary(self) -> dict[str, Any]:
@@ -49,14 +49,14 @@ class Scores:
         classes = by_class(self.names, table.diagonal(), table.sum(axis=1), table.sum(axis=0))
         count = int(self.answered.sum())
         known = self.labels < self.probabilities.shape[1]
-        own = self.probabilities[known, self.labels[known]]
+        likely = self.probabilities[known, self.labels[known]]
         return {
             "rows": rows,
             "accuracy": float(right.mean()),
             "low": low,
             "high": high,
-            "macro_f1": float(np.mean([one["f1"] for one in classes if one["rows"]])),
-            "log_loss": float(-np.log(np.maximum(own, 1e-12)).mean()) if known.any() else None,
+            "macro_f1": float(np.mean([row["f1"] for row in classes if row["rows"]])),
+            "log_loss": float(-np.log(np.maximum(likely, 1e-12)).mean()) if known.any() else None,
             "calibration_error": calibration_error(self.probabilities.max(axis=1), right),
             "answered": count,
             "accuracy_of_answered": float(right[self.answered].mean()) if count else None,
@@ -66,20 +66,20 @@ class Scores:
 
 
 def confusion(labels: Ints, answers: Ints, count: int) -> npt.NDArray[np.int64]:
-    """(count, count) how many rows have a label (row) and an answer (column)."""
+    """(count, count) the number of rows by label (row of the table) and answer (column)."""
     flat = np.bincount(labels * count + answers, minlength=count * count)
     return flat.reshape(count, count)
 
 
 def confusions(names: Sequence[str], table: Sequence[Sequence[int]]) -> list[tuple[int, str, str]]:
-    """Count, label and answer of what is confused, the most frequent first."""
-    found = [
+    """Count, label and answer of each kind of wrong answer, the most frequent first."""
+    errors = [
         (count, names[i], names[j])
         for i, row in enumerate(table)
         for j, count in enumerate(row)
         if count and i != j
     ]
-    return sorted(found, key=lambda one: -one[0])
+    return sorted(errors, key=lambda error: -error[0])
 
 
 def by_class(names: Sequence[str], right: Ints, rows: Ints, answers: Ints) -> list[dict[str, Any]]:
@@ -95,14 +95,14 @@ def by_class(names: Sequence[str], right: Ints, rows: Ints, answers: Ints) -> li
 
 
 def class_cells(classes: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """The rows of CLASS_COLUMNS, from what `by_class` gives."""
+    """The cells below CLASS_COLUMNS, from the rows of `by_class`."""
     return [
         (
-            one["label"],
-            *(f"{one[name]:.3f}" for name in ("precision", "recall", "f1")),
-            str(one["rows"]),
+            row["label"],
+            *(f"{row[name]:.3f}" for name in ("precision", "recall", "f1")),
+            str(row["rows"]),
         )
-        for one in classes
+        for row in classes
     ]
 
 

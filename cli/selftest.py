@@ -1,4 +1,4 @@
-"""selftest: the golden sentences of a running service or of bundles' folders."""
+"""selftest: the golden vectors of bundles' folders or of a running service."""
 
 import asyncio
 import json
@@ -38,33 +38,33 @@ def command(
     if not bundles:
         typer.echo(ask(url))
         return
-    beside: dict[str | None, list[Path]] = {}
+    by_parser: dict[str | None, list[Path]] = {}
     for folder in map(bundle_folder, bundles):
         needed = parser or read_card(folder).needs_parser
         pipeline = parser_for(folder, parser) if needed else None
-        beside.setdefault(pipeline, []).append(folder)
-    tests = [run(folders, named) for named, folders in beside.items()]
-    for found in tests:
-        for name, deviation in found.deviations.items():
-            said = "no golden vectors" if deviation is None else f"at most {deviation:.1e} away"
-            typer.echo(f"{name}: {', '.join(found.moved.get(name, [said]))}")
-    if any(found.moved for found in tests):
+        by_parser.setdefault(pipeline, []).append(folder)
+    results = [run(folders, pipeline) for pipeline, folders in by_parser.items()]
+    for result in results:
+        for name, deviation in result.deviations.items():
+            unmoved = "no golden vectors" if deviation is None else f"at most {deviation:.1e} away"
+            typer.echo(f"{name}: {', '.join(result.moved.get(name, [unmoved]))}")
+    if any(result.moved for result in results):
         raise typer.Exit(1)
 
 
 def run(bundles: Sequence[Path], parser: str | None) -> SelfTest:
     """Run the golden sentences of the bundles in this process.
 
-    Raises BundleError if one moved far, CommandError for two folders of one name.
+    Raises BundleError if a vector moved far, CommandError for two folders of the same name.
     """
-    named: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for folder in map(Path.resolve, bundles):
-        if (other := named.setdefault(folder.name, folder)) != folder:
+        if (other := folders.setdefault(folder.name, folder)) != folder:
             raise CommandError(f"{other} and {folder} have the same name: test one at a time")
 
     async def test() -> SelfTest:
         with tempfile.TemporaryDirectory() as models:
-            for name, folder in named.items():
+            for name, folder in folders.items():
                 (Path(models) / name).symlink_to(folder)
             async with running(Options(Path(models), parser, "cpu")) as service:
                 return await service.self_test()
@@ -73,14 +73,14 @@ def run(bundles: Sequence[Path], parser: str | None) -> SelfTest:
 
 
 def ask(url: str) -> str:
-    """The service's answer in one line. Raises CommandError if something moved, or if there is none."""
+    """The service's answer in one line. Raises CommandError if a vector moved, or if no answer comes."""
     try:
         # Not httpx, which a serving install lacks.
         with urlopen(f"{url}/ready?deep=1", timeout=TIMEOUT) as response:
             golden = json.load(response)["golden"]
     except HTTPError as error:
         raise CommandError(json.load(error)["error"]["message"]) from None
-    except (OSError, HTTPException, ValueError) as error:  # ValueError: no address, or no JSON
+    except (OSError, HTTPException, ValueError) as error:  # ValueError: neither an address nor JSON
         raise CommandError(f"no answer from {url}: {error}") from error
     return ", ".join(
         f"{name} {'has none' if moved is None else f'{moved:.1e}'}"

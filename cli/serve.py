@@ -49,7 +49,7 @@ def type_name(field: str) -> str:
 
 
 def help_text(field: str) -> str:
-    """The description, the variable, and the default if there is one."""
+    """The description, the environment variable, and the default if there is one."""
     info = settings.Settings.model_fields[field]
     default = "" if info.default in (None, (), {}) else f", default {info.default}"
     return f"{info.description} ({settings.environment_name(field)}{default})"
@@ -61,17 +61,17 @@ def command(**flags: Any) -> None:
 
     Example: heedful serve --models bundles --port 8000
     """
-    # From here to the handlers of the service. Without one, the first process of a container never gets a signal.
+    # Until the service sets its own handlers: without any, process 1 of a container ignores these signals.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(0))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there are models to reload
-    chosen = settings.load(**{name: value for name, value in flags.items() if value is not None})
-    if not chosen.models.is_dir():  # said before it listens
+    loaded = settings.load(**{name: value for name, value in flags.items() if value is not None})
+    if not loaded.models.is_dir():  # refused before it listens
         raise StartupError(
-            f"there is no folder {chosen.models}: name one that holds bundles, or {REMEDY}"
+            f"there is no folder {loaded.models}: name one that holds bundles, or {REMEDY}"
         )
     # Before numpy is imported: its idle BLAS threads spin, and halve what the encoders get done.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from heedful.app.process.serve import serve  # takes seconds: a wrong setting is refused before
 
-    serve(chosen)
+    serve(loaded)

@@ -1,4 +1,4 @@
-"""The standard streams, which who starts a command may have closed."""
+"""The standard streams, which a command's caller may have closed."""
 
 import os
 import sys
@@ -9,22 +9,22 @@ from heedful.cli.errors import CommandError
 
 
 def fill_closed() -> None:
-    """Descriptors 0 to 2 that are closed become /dev/null: a file or a socket would take their place, and libraries
-    of C write to them."""
+    """Open /dev/null as each of descriptors 0 to 2 that is closed: else a file or a socket would get its number, and C
+    libraries would write to it."""
     while (null := os.open(os.devnull, os.O_RDWR)) < 3:
         pass
     os.close(null)
 
 
 def standard_input() -> BufferedReader:
-    """Raises CommandError where it is closed."""
+    """Raise CommandError where it is closed."""
     if sys.stdin is None:
         raise CommandError("the standard input is closed: name a file")
     return cast(BufferedReader, sys.stdin.buffer)
 
 
 def standard_output() -> BinaryIO:
-    """Raises CommandError where it is closed."""
+    """Raise CommandError where it is closed."""
     if sys.stdout is None:
         raise CommandError("the standard output is closed: set --out to a file")
     return sys.stdout.buffer

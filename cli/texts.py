@@ -19,7 +19,7 @@ from heedful.text.invisible import is_blank
 
 Format = Literal["jsonl", "csv", "tsv", "txt", "parquet"]
 GZIPPED, GZIP_MAGIC = ".gz", b"\x1f\x8b"
-KNOWN = "cp1252 is Excel's on Windows, utf-16 that of its Unicode text"
+ENCODINGS = "cp1252 is Excel's on Windows, utf-16 that of its Unicode text"
 BATCH = 512
 """Rows of a parquet file that are read at once."""
 CHUNK, CHUNK_CHARACTERS = 512, 4 * 1024 * 1024
@@ -33,7 +33,7 @@ class Row:
     line: int  # of its first line, from 1; of parquet, the row
     id: str | None = None
     second: str | None = None  # of a pair
-    record: Mapping[str, Any] = field(default_factory=dict)  # with `Columns.whole`
+    record: Mapping[str, Any] = field(default_factory=dict)  # with `Columns.all_columns`
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -42,12 +42,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The JSON fields or the columns to read, for pairs two; with `whole` all, into `Row.record`."""
+    """The JSON fields or columns to read: one text a row, or two; `all_columns` also reads all into `Row.record`."""
 
     text: str = "text"
     id: str | None = None
     second: str | None = None
-    whole: bool = False
+    all_columns: bool = False
     id_option: str = "--id-column"
     pair_options: str = "--premise-column or --hypothesis-column"
     """The command line's, for messages."""
@@ -81,7 +81,7 @@ class Source:
 
     @contextmanager
     def open(self, *, blank: bool) -> Iterator["Texts"]:
-        """`blank` texts are rows too; else they are errors. Raises CommandError."""
+        """Open the file for reading. A blank text is an error unless `blank`. Raises CommandError."""
         name = "stdin" if self.file == "-" else self.file
         with open_texts(self.file) as file:
             yield Texts(file, name, self.format, self.columns, self.dialect, blank=blank)
@@ -113,7 +113,7 @@ class Texts:
         *,
         blank: bool = False,
     ) -> None:
-        """`blank` texts are rows too; else they are errors.
+        """A blank text is an error unless `blank`.
 
         Raises CommandError for options that do not go together, ModuleNotFoundError for parquet where
         pyarrow is not installed.
@@ -142,7 +142,7 @@ class Texts:
         try:
             self._lines = _Lines(file, dialect.encoding)
         except LookupError as error:
-            raise CommandError(f"--encoding {dialect.encoding} is unknown: {KNOWN}") from error
+            raise CommandError(f"--encoding {dialect.encoding} is unknown: {ENCODINGS}") from error
         self._rows = Rows(
             self._lines,
             name,
@@ -151,15 +151,15 @@ class Texts:
             CommandError,
             integers=bool(columns.id),
             option=self._option,
-            keeps_record=columns.whole,
-            encoding_remedy="" if dialect.encoding else f", or set --encoding: {KNOWN}",
+            keeps_record=columns.all_columns,
+            encoding_remedy="" if dialect.encoding else f", or set --encoding: {ENCODINGS}",
             separator=dialect.delimiter,
         )
         self.wrong = self._rows.error_at
 
     @property
     def size(self) -> int | None:
-        """Bytes of a regular UTF-8 file that is read as it is; None for a pipe, a gzip file, another encoding."""
+        """Bytes of a regular, uncompressed UTF-8 file; None for a pipe, a gzip file or another encoding."""
         status = os.fstat(self._file.fileno())
         # Bytes are counted in UTF-8: of another encoding they do not add up to the file's size.
         plain = stat.S_ISREG(status.st_mode) and not hasattr(self._file, "mtime")  # gzip's has one
@@ -167,7 +167,7 @@ class Texts:
 
     @property
     def bytes(self) -> int:
-        """Read so far."""
+        """Bytes read so far."""
         return self._file.tell() if self._format == "parquet" else self._rows.bytes
 
     def __iter__(self) -> Iterator[Row]:
@@ -185,11 +185,11 @@ class Texts:
                 yield Row(text, line, id, second, self._rows.record)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise CommandError(
-                f"{self.name} is no whole gzip file ({error}): copy it again"
+                f"{self.name} is a damaged or incomplete gzip file ({error}): copy it again"
             ) from error
         except UnicodeError as error:
-            said = f"--encoding {self._dialect.encoding} does not fit {self.name}: {error}; {KNOWN}"
-            raise CommandError(said) from error
+            message = f"--encoding {self._dialect.encoding} does not fit {self.name}: {error}; {ENCODINGS}"
+            raise CommandError(message) from error
 
     def _parquet(self) -> Iterator[Line]:
         import pyarrow
@@ -200,28 +200,28 @@ class Texts:
         except pyarrow.ArrowInvalid as error:
             raise CommandError(f"{self.name} is no parquet file: {error}") from error
         self.schema = table.schema_arrow
-        held = self.schema.names
+        names = self.schema.names
         for name in self._names:
-            if name not in held:
-                reason = f"no column {name!r}: it holds {', '.join(held)}{similar(name, held)}"
+            if name not in names:
+                reason = f"no column {name!r}: it holds {', '.join(names)}{similar(name, names)}"
                 raise CommandError(f"{self.name}: {reason}; set {self._option}")
         if self._columns.id:
             ids = self.schema.field(self._columns.id).type
             self.integer_ids = ids if pyarrow.types.is_integer(ids) else None
-        wanted = held if self._columns.whole else self._names
+        columns = names if self._columns.all_columns else self._names
         texts = self._names[: 2 if self._columns.second else 1]
         row = 0
-        for batch in table.iter_batches(BATCH, columns=wanted):
+        for batch in table.iter_batches(BATCH, columns=columns):
             for record in batch.to_pylist():
                 row += 1
                 for name in self._names:
                     value = record[name]
                     if name in texts and not isinstance(value, str | None):
                         raise self.wrong(row, f"{name!r} must be a string")
-                    # They would become Python's spelling of them, such as "b'17'".
+                    # `str` would write Python's spelling of them, such as "b'17'".
                     if isinstance(value, bytes | list | dict):
                         raise self.wrong(row, f"{name!r} must be a string or a number")
-                if self._columns.whole:
+                if self._columns.all_columns:
                     self._rows.record = record
                 yield (
                     row,
@@ -230,7 +230,7 @@ class Texts:
 
 
 def format_of(file: str) -> Format:
-    """The format by the suffix; "-" is plain text. Raises CommandError for another suffix."""
+    """The format of a suffix; "-" is plain text. Raises CommandError for another suffix."""
     name = file.lower().removesuffix(GZIPPED)
     suffix = "txt" if file == "-" else Path(name).suffix.removeprefix(".")
     if suffix in get_args(Format):
@@ -242,7 +242,7 @@ def format_of(file: str) -> Format:
 
 
 def open_texts(source: str) -> AbstractContextManager[BinaryIO]:
-    """The file, uncompressed; stdin for "-", of which the first bytes say whether it is gzip's.
+    """Open the file and decompress it; "-" is stdin, whose first bytes say whether it is gzip's.
 
     Raises CommandError.
     """

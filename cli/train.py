@@ -9,7 +9,7 @@ from rich.console import Console
 
 from heedful.cli.options import DATA, PARSER, Data, Parser, Tasks, Threads
 from heedful.training import config
-from heedful.training import tasks as known
+from heedful.training import tasks as task_registry
 from heedful.training.config import Paths
 from heedful.training.loop import train
 from heedful.training.optimise import enough_memory
@@ -34,7 +34,7 @@ def command(
     Example: heedful train configs/ms-san-sst2.toml
     """
     torch.set_num_threads(threads)
-    known.add(tasks)
+    task_registry.add(tasks)
     console = Console()
     fields = config.load(file) | ({"device": device} if device else {})
     paths = Paths(run or Path("runs") / file.stem, data, parser, config.CACHE, file)

@@ -1,4 +1,4 @@
-"""tune: an embedding's bundle and one's own pairs of texts -> a bundle that finds one from the other.
+"""tune: an embedding's bundle and a user's pairs of texts -> a bundle whose vectors find a text's partner.
 
 torch is imported once the pairs have been read.
 """
@@ -10,16 +10,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli.options import (
-    DATA,
-    RUNS,
-    AllThreads,
-    Data,
-    Delimiter,
-    Encoding,
-    Runs,
-    TextsFormat,
-)
+from heedful.cli.options import DATA, RUNS, AllThreads, Data, Delimiter, Encoding, Runs, TextsFormat
 from heedful.cli.texts import Columns, Dialect, Source, Texts
 from heedful.library.load import bundle_folder
 from heedful.training.config import Device
@@ -39,10 +30,10 @@ def command(
         str, typer.Option(help="The two columns of texts that belong together.")
     ] = "a,b",
     negative_column: Annotated[
-        str | None, typer.Option(help="Column of a text that is no partner of the first.")
+        str | None, typer.Option(help="Column of a text that does not belong to the first.")
     ] = None,
     score_column: Annotated[
-        str | None, typer.Option(help="Column of a score, or of 0 and 1.")
+        str | None, typer.Option(help="Column of the pair's similarity: a score, or 0 and 1.")
     ] = None,
     format: TextsFormat = None,
     encoding: Encoding = "",
@@ -65,21 +56,13 @@ def command(
         raise typer.BadParameter("--columns takes two names with a comma between")
     if negative_column and score_column:
         raise typer.BadParameter("give --negative-column or --score-column, one of them")
-    columns_read = Columns(names[0], second=names[1], whole=True, pair_options="--columns")
-    source = Source(pairs, format, columns_read, Dialect(encoding, delimiter))
+    pair_columns = Columns(names[0], second=names[1], all_columns=True, pair_options="--columns")
+    source = Source(pairs, format, pair_columns, Dialect(encoding, delimiter))
     folder = bundle_folder(bundle)
     rows = list(read_pairs(source, negative_column, score_column))
-    from heedful.cli.tune_run import doubts, general, tune
+    from heedful.cli.tune_run import compare_similarity, doubts, tune
 
-    card = tune(
-        folder,
-        rows,
-        out,
-        runs=runs,
-        seed=seed,
-        threads=threads,
-        device=device,
-    )
+    card = tune(folder, rows, out, runs=runs, seed=seed, threads=threads, device=device)
     before, after = card.scores[-2:]
     typer.echo(
         f"{out}: version {card.version}; {after.metric} of {after.rows} pairs held out: {before.value:.4f} before, "
@@ -87,7 +70,7 @@ def command(
     )
     for line in doubts(before, after, bundle):
         typer.echo(line)
-    for line in general(folder, out, data):
+    for line in compare_similarity(folder, out, data):
         typer.echo(line)
 
 

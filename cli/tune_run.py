@@ -1,4 +1,4 @@
-"""An embedding's bundle and one's own pairs of texts -> a bundle that finds one from the other."""
+"""An embedding's bundle and a user's pairs of texts -> a bundle whose vectors find a text's partner."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from heedful.cli.options import RUNS, pipeline_beside, require_free
+from heedful.cli.options import RUNS, pipeline_of, require_free
 from heedful.cli.user_run import UserRun, run_key
 from heedful.library.load import load
 from heedful.runtime.bundles.bundle import read_card
@@ -20,14 +20,14 @@ from heedful.training.errors import ConfigError, DataMissing
 from heedful.training.optimise import require_device
 from heedful.training.restore_bundle import restore_bundle
 from heedful.training.tasks.base import UNLABELLED, Example
-from heedful.training.tuning import SHARE, distinct, divided, make_config, make_task, score
+from heedful.training.tuning import SHARE, distinct, make_config, make_task, score, split
 
 ROWS = 2_000
-"""Pairs of each set that what was lost is measured on."""
-FIRST = "first.npy"
-"""The bundle's vectors of the pairs' texts, in the run's folder."""
-TELLING = 50
-"""Held-out pairs that a difference can be read from; of fewer, one weighs more than two points."""
+"""Pairs of STS-B and of SICK on which both bundles are compared."""
+TEACHER = "first.npy"
+"""The file of the bundle's own vectors of the pairs' texts, in the run's folder: the new vectors stay near them."""
+ENOUGH = 50
+"""Least held-out pairs for a comparison of scores; with fewer, one pair changes the score by over two points."""
 
 
 def tune(
@@ -42,8 +42,8 @@ def tune(
 ) -> Card:
     """Train the embedding in `bundle` on pairs, as `read_pairs` gives them, and write the bundle `out`.
 
-    The last two scores of its card are those of the pairs held out, before and after. Raises ConfigError,
-    RunMissing for a bundle that is not trained again, ExportError, BundleError.
+    The last two scores of its card are on the held-out pairs, before and after. Raises ConfigError,
+    RunMissing for a bundle that cannot be trained again, ExportError, BundleError.
     """
     console = Console(stderr=True)
     require_free(out, bundle)
@@ -54,20 +54,20 @@ def tune(
     if base.kind != "embedding":
         raise ConfigError(f"{bundle} is no embedding: name another bundle")
     pairs = distinct(pairs)
-    learned, held = divided(pairs, seed)
-    texts = list(dict.fromkeys(text for one in pairs for text in one.texts))
-    rows = (f"{one.texts} {one.label}" for one in pairs)
+    train, held = split(pairs, seed)
+    texts = list(dict.fromkeys(text for pair in pairs for text in pair.texts))
+    rows = (f"{pair.texts} {pair.label}" for pair in pairs)
     run = runs / f"tune-{run_key(out.name, base.version, str(seed), *rows)}"
     run.mkdir(parents=True, exist_ok=True)
-    first = run / FIRST
+    teacher = run / TEACHER
     before = _vectors(bundle, texts, device)
-    np.save(first, np.array([before[text] for text in texts]))
-    teacher_vectors.keep(str(first), texts, np.load(first), CACHE)
-    task = make_task(out.name, learned, held, seed)
-    changed = make_config(config, bundle, base.licence, task.name, str(first), seed)
-    own = UserRun(task, out, runs, pipeline_beside(out), console)
-    own.train(changed.model_copy(update={"device": device}), run)
-    card = own.export(run)
+    np.save(teacher, np.array([before[text] for text in texts]))
+    teacher_vectors.keep(str(teacher), texts, np.load(teacher), CACHE)
+    task = make_task(out.name, train, held, seed)
+    new_config = make_config(config, bundle, base.licence, task.name, str(teacher), seed)
+    user_run = UserRun(task, out, runs, pipeline_of(out), console)
+    user_run.train(new_config.model_copy(update={"device": device}), run)
+    card = user_run.export(run)
     metric = "ndcg@10" if held[0].label == UNLABELLED else "spearman"
     both = (before, _vectors(out, texts, device))
     scores = [
@@ -80,21 +80,21 @@ def tune(
         )
         for when, vectors in zip(("before", "after"), both, strict=True)
     ]
-    return own.describe(card, {"scores": [*card.scores, *scores]})
+    return user_run.describe(card, {"scores": [*card.scores, *scores]})
 
 
 def _vectors(bundle: Path, texts: Sequence[str], device: Device) -> dict[str, Floats]:
-    """Of length 1, by text."""
+    """Vectors (D,) of length 1, by text."""
     with load(bundle, device=device) as model:
         return dict(zip(texts, model.encode(texts), strict=True))
 
 
 def doubts(before: ScoreCard, after: ScoreCard, bundle: str) -> Iterator[str]:
-    """What speaks against the new bundle, from its two scores on the pairs held out, and what to do."""
-    if after.rows < TELLING:
+    """Reasons against the new bundle, from both scores on the pairs held out, each with a remedy."""
+    if after.rows < ENOUGH:
         yield (
             f"{after.rows} held-out pairs are too few to tell whether it got better: one pair may decide. "
-            f"Give {TELLING / SHARE:.0f} pairs or more, of which {TELLING} are then held out"
+            f"Give {ENOUGH / SHARE:.0f} pairs or more, of which {ENOUGH} are then held out"
         )
     if after.value <= before.value:
         yield (
@@ -103,15 +103,16 @@ def doubts(before: ScoreCard, after: ScoreCard, bundle: str) -> Iterator[str]:
         )
 
 
-def general(before: Path, after: Path, data: Path) -> Iterator[str]:
-    """How similar both bundles find the pairs of STS-B and SICK."""
+def compare_similarity(before: Path, after: Path, data: Path) -> Iterator[str]:
+    """Lines that compare the scores of both bundles on pairs of STS-B and SICK."""
     try:
         with load(before) as old, load(after) as new:
             figures = [
-                list(similarity.similarities(one.encode, data, "dev", ROWS)) for one in (old, new)
+                list(similarity.similarities(model.encode, data, "dev", ROWS))
+                for model in (old, new)
             ]
     except DataMissing as error:
-        yield f"what it lost elsewhere is not measured: {error}"
+        yield f"its similarity on STS-B and SICK is not measured: {error}"
         return
     for first, second in zip(*figures, strict=True):
         yield f"{first.dataset}: {first.metric} {first.value:.4f} before, {second.value:.4f} after"

@@ -1,4 +1,4 @@
-"""A run on a user's texts -> its bundle: what `distill` and `tune` have in common."""
+"""Training on a user's texts and the export of the bundle, for `distill` and `tune`."""
 
 import hashlib
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from heedful.training.tasks.base import Task
 
 
 def run_key(*parts: str) -> str:
-    """Equal for runs that are made from the same: such a run goes on where it was."""
+    """A name for the run, equal where all parts are: the same command continues the run of that name."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
@@ -51,7 +51,7 @@ class UserRun:
         )
 
     def describe(self, card: Card, fields: dict[str, Any]) -> Card:
-        """Write the bundle's card with these fields and with the command that was typed."""
+        """Write the bundle's card again, with these fields and the command line."""
         training = card.training.model_copy(update={"command": command_line()})
-        changed = card.fields() | fields | {"training": training}
-        return rewrite(self.out, changed, {name: self.out / name for name in card.files})
+        new_fields = card.fields() | fields | {"training": training}
+        return rewrite(self.out, new_fields, {name: self.out / name for name in card.files})

@@ -14,7 +14,7 @@ from heedful.text.arrays import Floats
 
 Vectors = Floats
 LINES = 4096
-"""Lines that are converted at once."""
+"""Lines converted at a time."""
 
 
 def json_lines(start: int, ids: Sequence[str | None], vectors: Vectors) -> bytes:
@@ -24,10 +24,10 @@ def json_lines(start: int, ids: Sequence[str | None], vectors: Vectors) -> bytes
         zip(ids, np.ascontiguousarray(vectors), strict=True), start
     ):
         if not np.isnan(vector[:1]).any():
-            named = {} if id is None else {"id": id}
+            id_field = {} if id is None else {"id": id}
             rows.append(
                 orjson.dumps(
-                    {"index": index, **named, "embedding": vector},
+                    {"index": index, **id_field, "embedding": vector},
                     option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE,
                 )
             )
@@ -35,7 +35,7 @@ def json_lines(start: int, ids: Sequence[str | None], vectors: Vectors) -> bytes
 
 
 def to_gzip(lines: Path, out: Path) -> None:
-    # Without a name and a time, so that the same rows give the same bytes.
+    # Without name and time in its header, so that the same rows give the same bytes.
     with (
         lines.open("rb") as source,
         out.open("wb") as file,

@@ -45,7 +45,7 @@ def check_free(out: Path, suffixes: Sequence[str]) -> None:
 
 
 class VectorFile:
-    """`made_from` holds all that decides the rows; only a run with the same one can be resumed."""
+    """A file that grows. `made_from` holds all that decides its rows: a run with another one cannot resume it."""
 
     def __init__(
         self, out: Path, made_from: Mapping[str, Any], dimension: int, *, resume: bool
@@ -64,14 +64,14 @@ class VectorFile:
         if self._state.exists():
             if not resume:
                 raise CommandError(
-                    f"{self._part} is left of an earlier run: "
+                    f"{self._part} is left from an earlier run: "
                     "continue it with --resume, or remove it and its .json"
                 )
             self.resumed = self._read_state()
 
     @classmethod
     def ended(cls, out: Path) -> bool:
-        """Whether `out` is complete. Removes what a kill has left beside it."""
+        """Whether `out` is complete. If so, removes the files that a killed run left next to it."""
         if not out.exists() or (_part(out).exists() and not _converted(out)):
             return False
         _clean(out)
@@ -92,7 +92,7 @@ class VectorFile:
         if kind is None:
             self._file.close()
             return
-        with suppress(OSError):  # it tries again to write what the full disk did not take
+        with suppress(OSError):  # closing writes again what did not fit on the disk
             self._file.close()
         if not self._state.exists():
             self._part.unlink(missing_ok=True)  # holds nothing that a resumed run could use
@@ -109,7 +109,7 @@ class VectorFile:
             )
 
     def append(self, chunk: Sequence[Row], vectors: Vectors) -> None:
-        """Write the vectors (N, D) of a chunk, NaN for a text that was skipped. Then they are safe on the disk."""
+        """Write the vectors (N, D) of a chunk, NaN for a text that was skipped. They are synced to the disk."""
         with self._writing():
             if not self.rows:
                 self._file.write(self._header())
@@ -120,7 +120,7 @@ class VectorFile:
             self._save()
 
     def finish(self, *, ids: bool = False, integer_ids: Any = None) -> None:
-        """Complete the header and rename the file. `ids` and `integer_ids` as `to_parquet` takes them."""
+        """Complete the header and rename the file; `ids` and `integer_ids` are those of `to_parquet`."""
         with self._writing():
             if not self.rows:
                 self._file.write(self._header())
@@ -130,8 +130,11 @@ class VectorFile:
             self._file.seek(end)
             self._sync()
             if self._out.suffix == ".parquet":
-                width, kinds = self._dimension, {"ids": ids, "integer_ids": integer_ids}
-                write_file(self._out, lambda out: to_parquet(self._part, out, width, **kinds))
+                columns = {"ids": ids, "integer_ids": integer_ids}
+                write_file(
+                    self._out,
+                    lambda out: to_parquet(self._part, out, self._dimension, **columns),
+                )
             elif self._out.suffix == ".gz":
                 write_file(self._out, lambda out: to_gzip(self._part, out))
             else:
@@ -144,8 +147,8 @@ class VectorFile:
         try:
             yield
         except OSError as error:
-            kept = self._state.exists()
-            remedy = ", then continue with --resume" if kept else ", or name another file"
+            resumable = self._state.exists()
+            remedy = ", then continue with --resume" if resumable else ", or name another file"
             raise CommandError(
                 f"cannot write {self._out}: {error.strerror}: make room{remedy}"
             ) from error
@@ -195,9 +198,9 @@ class VectorFile:
         if size < state["bytes"]:
             raise CommandError(f"{self._part} is shorter than {self._state} says: remove both")
         for name, value in self._made_from.items():
-            if (before := state["made_from"].get(name)) != value:
+            if (recorded := state["made_from"].get(name)) != value:
                 raise CommandError(
-                    f"{self._part} was made with {name} {before}, not {value}: "
+                    f"{self._part} was made with {name} {recorded}, not {value}: "
                     "continue with that, or remove it and its .json to start again"
                 )
         return state
@@ -220,7 +223,7 @@ class StandardOutput:
         self._file.flush()
 
     def append(self, chunk: Sequence[Row], vectors: Vectors) -> None:
-        """Write the vectors (N, D) of a chunk, but those of NaN."""
+        """Write the vectors (N, D) of a chunk, without rows of NaN."""
         self._file.write(json_lines(self.rows, [row.id for row in chunk], vectors))
         self.rows += len(chunk)
 
@@ -237,7 +240,7 @@ def _state(out: Path) -> Path:
 
 
 def _clean(out: Path) -> None:
-    """Remove all beside a complete file that this run, or one that was killed, has written."""
+    """Remove the temporary files that this run, or a killed one, wrote next to a complete file."""
     for path in (_part(out), _state(out)):
         path.unlink(missing_ok=True)
         remove_parts(path)
@@ -245,5 +248,5 @@ def _clean(out: Path) -> None:
 
 
 def _converted(out: Path) -> bool:
-    """Whether its part holds JSON lines that are converted at the end."""
+    """Whether its format is converted from JSON lines at the end."""
     return out.suffix in (".gz", ".parquet")

@@ -1,7 +1,7 @@
 """A linear classifier that reads words (training.linear) -> the graphs of a bundle.
 
-The logits of the words are values of the sentence's vector, after those of the frozen encoder, and the head
-adds both. So the service needs nothing new, and int8 and explain graphs stay.
+The logits of the words are appended to the sentence's vector of the frozen encoder, and the head adds both. So the
+service needs nothing new, and the bundle keeps its int8 and explain graphs.
 """
 
 import copy
@@ -31,34 +31,34 @@ from heedful.training import bag
 from heedful.training.linear import Linear
 
 CHECKED = 64
-"""Texts that the graphs are compared with numpy on."""
-NAMES = "bag_"
-"""Begins the name of every value that is added to a graph."""
+"""Texts on which the graph is compared with numpy."""
+PREFIX = "bag_"
+"""Prefix of the name of every value that is added to a graph."""
 
 
 def reads_words(base: Bundle) -> bool:
-    """Whether its graph holds logits of words already; no graph holds them twice."""
+    """Whether its graph has logits of words already; no graph can have them twice."""
     graph = onnx.load_from_string(base.files[ENCODER]).graph
-    return any(value.name.startswith(NAMES) for value in graph.initializer)
+    return any(value.name.startswith(PREFIX) for value in graph.initializer)
 
 
 def with_words(base: Bundle, lexicon: Lexicon, linear: Linear) -> Bundle:
-    """The base with the words' logits after its vector, which is scaled to length 1; not on disk yet.
+    """The base with the words' logits appended to its vector, which is scaled to length 1; not on disk yet.
 
-    `lexicon` begins with the base's words. It may have more where the base composes none; the encoder reads those as
-    unknown.
+    `lexicon` begins with the base's words. It may have more words where the base composes none; the encoder reads
+    these as unknown.
     """
     extra = 0 if len(lexicon) == len(base.vocab) else len(base.vocab)
     attach = _Attachment(linear, base.card.composed, len(base.vocab), extra, base.card.dimension)
-    graphs = edited(base, lambda model: attach(_unscalable(model)))
+    graphs = edited(base, lambda model: attach(_without_scale(model)))
     files = {**base.files, **graphs, **_lexicon_file(base, lexicon)}
     classes = linear.words.shape[1]
     card = base.card.model_copy(update={"dimension": base.card.dimension + classes})
     return replace(base, card=card, files=files, vocab=lexicon)
 
 
-def words_alone(base: Bundle, lexicon: Lexicon, linear: Linear) -> Bundle:
-    """A bundle of the words' logits alone, with the base's tokenizer; not on disk yet."""
+def words_only(base: Bundle, lexicon: Lexicon, linear: Linear) -> Bundle:
+    """A bundle whose vector is the words' logits alone, with the base's tokenizer; not on disk yet."""
     classes = linear.words.shape[1]
     update = {
         "encoder": base.card.encoder.model_copy(
@@ -82,11 +82,11 @@ def words_alone(base: Bundle, lexicon: Lexicon, linear: Linear) -> Bundle:
     return replace(base, card=card, files=files, vocab=lexicon)
 
 
-def _unscalable(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph without the input `scale`, in place: now not only the encoder reads the words."""
-    kept = [value for value in model.graph.input if value.name != SCALE]
+def _without_scale(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Remove the input `scale`, in place: it would scale the words for the encoder, not for the appended logits."""
+    inputs = [value for value in model.graph.input if value.name != SCALE]
     del model.graph.input[:]
-    model.graph.input.extend(kept)
+    model.graph.input.extend(inputs)
     return model
 
 
@@ -97,27 +97,27 @@ def _lexicon_file(base: Bundle, lexicon: Lexicon) -> dict[str, bytes]:
 
 
 def head_of(linear: Linear, labels: Sequence[str]) -> LinearHead:
-    """The head over the vectors of these bundles: it adds both kinds of logits."""
+    """The head over the vectors of these bundles, which adds the logits of vectors and words."""
     classes = len(linear.intercepts)
-    both = [linear.coefficients] if linear.recipe.vectors else []
+    blocks = [linear.coefficients] if linear.recipe.vectors else []
     if linear.bag:
-        both.append(np.eye(classes))
+        blocks.append(np.eye(classes))
     return LinearHead(
-        np.concatenate(both, axis=1) / linear.temperature,
+        np.concatenate(blocks, axis=1) / linear.temperature,
         linear.intercepts / linear.temperature,
         tuple(labels),
         normalize=not linear.bag,
     )
 
 
-def check(made: Bundle, linear: Linear, sentences: Sequence[Sentence]) -> float:
+def check(bundle: Bundle, linear: Linear, sentences: Sequence[Sentence]) -> float:
     """The largest difference between a logit of the words in the graph and in numpy. Raises ParityError."""
     assert linear.bag is not None
-    few = sentences[:CHECKED]
-    feeds = encoder_feeds(made.card, collate(few))
-    (vectors,) = open_session(made.files[ENCODER]).run(None, feeds)
-    listed = len(made.vocab)
-    keys = [bag.word_keys(sentence, listed) for sentence in few]
+    sample = sentences[:CHECKED]
+    feeds = encoder_feeds(bundle.card, collate(sample))
+    (vectors,) = open_session(bundle.files[ENCODER]).run(None, feeds)
+    listed = len(bundle.vocab)
+    keys = [bag.word_keys(sentence, listed) for sentence in sample]
     expected = linear.bag.features(keys) @ linear.words
     error = float(np.abs(vectors[:, -expected.shape[1] :] - expected).max())
     if not error <= TOLERANCE * max(1.0, float(np.abs(expected).max())):  # NaN fails as well
@@ -126,13 +126,13 @@ def check(made: Bundle, linear: Linear, sentences: Sequence[Sentence]) -> float:
 
 
 class _Attachment:
-    """Adds the words' logits to a graph that has `ids`, `features` if words are composed, and `embedding`."""
+    """Appends the words' logits to a graph's `embedding`, from its `ids` and, if words are composed, `features`."""
 
     def __init__(self, linear: Linear, composed: int, listed: int, extra: int, width: int) -> None:
         """`composed` is the card's, and `listed` the first key of a composed word.
 
-        `extra` is the first id that the encoder does not know, 0 where it knows all; `width` is the frozen vector's,
-        0 without one.
+        `extra` is the first id that the encoder does not know, 0 where it knows all; `width` is the length of the
+        frozen vector, 0 without one.
         """
         assert linear.bag is not None
         self._composed, self._listed, self._extra = bool(composed), listed, extra
@@ -144,36 +144,36 @@ class _Attachment:
         self._table = np.concatenate([table, np.zeros((1, table.shape[1]))]).astype(np.float16)
 
     def __call__(self, model: onnx.ModelProto) -> onnx.ModelProto:
-        made = copy.deepcopy(model)
-        graph = made.graph
+        extended = copy.deepcopy(model)
+        graph = extended.graph
         output = next(value for value in graph.output if value.name == "embedding")
-        names = {"embedding": f"{NAMES}frozen"} if self._width else {}
-        before = []
+        names = {"embedding": f"{PREFIX}frozen"} if self._width else {}
+        known_ids = []
         if self._extra:
-            names["ids"] = f"{NAMES}listed"
-            before = [
+            names["ids"] = f"{PREFIX}listed"
+            known_ids = [
                 _node("Less", "ids", "extra", out="known"),
                 _node("Where", "known", "ids", "unknown", out="listed"),
             ]
         frozen = [renamed(node, names) for node in graph.node]
         del graph.node[:]
-        graph.node.extend([*before, *frozen, *self._keys(), *self._logits()])
-        last = [f"{NAMES}logits"]
+        graph.node.extend([*known_ids, *frozen, *self._keys(), *self._logits()])
+        parts = [f"{PREFIX}logits"]
         if self._width:
             graph.node.append(
                 helper.make_node(
-                    "LpNormalization", [f"{NAMES}frozen"], [f"{NAMES}unit"], axis=-1, p=2
+                    "LpNormalization", [f"{PREFIX}frozen"], [f"{PREFIX}unit"], axis=-1, p=2
                 )
             )
-            last.insert(0, f"{NAMES}unit")
-        graph.node.append(helper.make_node("Concat", last, ["embedding"], axis=1))
+            parts.insert(0, f"{PREFIX}unit")
+        graph.node.append(helper.make_node("Concat", parts, ["embedding"], axis=1))
         output.type.tensor_type.shape.dim[1].dim_value = self._width + self._classes
         graph.initializer.extend(
-            numpy_helper.from_array(value, f"{NAMES}{name}")
+            numpy_helper.from_array(value, f"{PREFIX}{name}")
             for name, value in self._constants().items()
         )
-        onnx.checker.check_model(made, full_check=True)
-        return made
+        onnx.checker.check_model(extended, full_check=True)
+        return extended
 
     def _constants(self) -> dict[str, npt.NDArray[np.generic]]:
         first, second = bag.FACTORS
@@ -182,14 +182,14 @@ class _Attachment:
             numbers |= {"extra": self._extra, "unknown": UNKNOWN}
         if self._composed:
             numbers |= {"least": 0, "minus": -1, "listed": self._listed, "numbers": bag.COMPOSED}
-        made = {name: np.array(value, np.int64) for name, value in numbers.items()}
+        arrays = {name: np.array(value, np.int64) for name, value in numbers.items()}
         slices = {"axis": [1], "from0": [0], "from1": [1], "last": [-1], "end": [2**31]}
-        made |= {name: np.array(value, np.int64) for name, value in slices.items()}
+        arrays |= {name: np.array(value, np.int64) for name, value in slices.items()}
         if self._composed:
-            made["weights"] = bag.SIGNATURE
-            made["signature"] = np.array([-composition.SIGNATURE], np.int64)
+            arrays["weights"] = bag.SIGNATURE
+            arrays["signature"] = np.array([-composition.SIGNATURE], np.int64)
         tiny = np.array(np.finfo(np.float32).tiny, np.float32)
-        return {**made, "table": self._table, "tiny": tiny, "classes": np.array([self._classes])}
+        return {**arrays, "table": self._table, "tiny": tiny, "classes": np.array([self._classes])}
 
     def _keys(self) -> list[onnx.NodeProto]:
         """ids (B, S) -> the keys of `training.bag.word_keys`."""
@@ -236,9 +236,9 @@ class _Attachment:
 
 
 def _node(kind: str, *inputs: str, out: str, **attributes: Any) -> onnx.NodeProto:
-    """A node whose values have NAMES before their names, but for the graph's own inputs."""
-    named = [name if name in ("ids", "features") else NAMES + name for name in inputs]
-    return helper.make_node(kind, named, [NAMES + out], **attributes)
+    """A node that puts PREFIX before the names of its values, except the inputs of the graph."""
+    values = [name if name in ("ids", "features") else PREFIX + name for name in inputs]
+    return helper.make_node(kind, values, [PREFIX + out], **attributes)
 
 
 def _value(name: str, kind: int, *shape: str | int) -> onnx.ValueInfoProto:

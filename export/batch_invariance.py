@@ -1,4 +1,4 @@
-"""Does an encoder's graph compute the same for a sentence alone and in a batch, to the last bit where it matters?"""
+"""Whether an encoder's graph computes the same for a sentence alone and in a batch, in chosen values bit by bit."""
 
 import copy
 from collections.abc import Collection, Iterator, Mapping
@@ -20,7 +20,7 @@ from heedful.text.pieces import Lexicon
 Array = npt.NDArray[np.generic]
 
 THREADS = 3
-"""Threads of the session that runs batches: where one thread's rows end may change a last bit as well."""
+"""Threads of the session that runs batches: the division of rows among threads may change a last bit too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ def compare(
 ) -> BatchInvariance:
     """Run every sentence of the parity cases in its batch and alone; compare the vector and `values`.
 
-    `values` are named in the graph. One that is not (B, L, ..) or (B, ..) counts as dependent. Whoever serves the
-    bundle may have no kernels, so the operators run both as kernels and as the graph defines them.
+    `values` are named in the graph. A value that is neither (B, L, ..) nor (B, ..) counts as dependent. The graph runs
+    with kernels and without, because a service may have none.
     """
-    found = [_compare(model, values, card, vocab, kernels=kernels) for kernels in (True, False)]
-    dependent = frozenset[str]().union(*(one.dependent for one in found))
-    return BatchInvariance(dependent, max(one.deviation for one in found))
+    results = [_compare(model, values, card, vocab, kernels=kernels) for kernels in (True, False)]
+    dependent = frozenset[str]().union(*(result.dependent for result in results))
+    return BatchInvariance(dependent, max(result.deviation for result in results))
 
 
 def _compare(
@@ -59,15 +59,15 @@ def _compare(
     dependent: set[str] = set()
     deviation = 0.0
     for batch, alpha in _batches(card, vocab):
-        together = batched.run(["embedding", *names], encoder_feeds(card, batch, alpha))
+        in_batch = batched.run(["embedding", *names], encoder_feeds(card, batch, alpha))
         for row, sentence in enumerate(sentences(batch)):
             feeds = encoder_feeds(card, collate([sentence]), alpha)
-            alone = single.run(["embedding", *names], feeds)
-            deviation = max(deviation, float(np.abs(together[0][row] - alone[0][0]).max()))
+            by_itself = single.run(["embedding", *names], feeds)
+            deviation = max(deviation, float(np.abs(in_batch[0][row] - by_itself[0][0]).max()))
             dependent.update(
                 name
-                for name, one, all_rows in zip(names, alone[1:], together[1:], strict=True)
-                if not _same(one, all_rows, row, len(batch.lengths))
+                for name, value, rows in zip(names, by_itself[1:], in_batch[1:], strict=True)
+                if not _same(value, rows, row, len(batch.lengths))
             )
     return BatchInvariance(frozenset(dependent), deviation)
 
@@ -81,17 +81,17 @@ def explanation_deviation(
     deviation = 0.0
     for batch, _ in _batches(card, vocab):
         for sentence in sentences(batch):
-            one = collate([sentence])
-            if one.ids.size > min(EXPLAINED, explainer.max_tokens):
+            single = collate([sentence])
+            if single.ids.size > min(EXPLAINED, explainer.max_tokens):
                 continue
-            (plain,) = session.run(None, encoder_feeds(card, one))
-            found = explainer.run(explainer.feeds(one)).embedding
-            deviation = max(deviation, float(np.abs(found - plain).max()))
+            (vector,) = session.run(None, encoder_feeds(card, single))
+            explained = explainer.run(explainer.feeds(single)).embedding
+            deviation = max(deviation, float(np.abs(explained - vector).max()))
     return deviation
 
 
 def sentences(batch: Batch) -> Iterator[Sentence]:
-    """The sentences that `collate` made the batch of."""
+    """The sentences of a batch, as before `collate`."""
     for row, length in enumerate(batch.lengths):
         heads = batch.heads[row, :length]
         if batch.pieces is None:
@@ -112,11 +112,11 @@ def _batches(card: Card, vocab: Lexicon) -> Iterator[tuple[Batch, float]]:
             yield case.batch, case.alpha
 
 
-def _same(alone: Array, together: Array, row: int, size: int) -> bool:
+def _same(by_itself: Array, in_batch: Array, row: int, size: int) -> bool:
     """Whether a sentence's (1, l, ..) equals its row of (size, L, ..), up to its length."""
-    if len(alone) != 1 or len(together) != size or alone.ndim != together.ndim:
+    if len(by_itself) != 1 or len(in_batch) != size or by_itself.ndim != in_batch.ndim:
         return False
-    found = together[row]
-    if alone.ndim > 2:
-        found = found[: alone.shape[1]]
-    return np.array_equal(alone[0], found)
+    value = in_batch[row]
+    if by_itself.ndim > 2:
+        value = value[: by_itself.shape[1]]
+    return np.array_equal(by_itself[0], value)

@@ -1,4 +1,4 @@
-"""A trained model -> a bundle: trace, round the weights once, compare with torch, and only then write."""
+"""A trained model -> a bundle: trace, round the weights once, compare with torch, then write."""
 
 import copy
 import tempfile
@@ -51,10 +51,10 @@ STORED: dict[Storage, str] = {
 
 @dataclass(frozen=True, slots=True)
 class TrainedModel:
-    """A model and what its card will say about it."""
+    """A model and the facts for its card."""
 
-    encoder: str  # its name in models.registry
-    config: Mapping[str, bool | int | float | str | None]  # and its keywords
+    encoder: str  # the encoder's name in models.registry
+    config: Mapping[str, bool | int | float | str | None]  # and the encoder's keywords
     model: SentenceEncoder
     head: nn.Module | None
     vocab: Lexicon
@@ -71,21 +71,21 @@ class TrainedModel:
 
 
 def export_bundle(trained: TrainedModel, out: Path, storage: Storage = "normal") -> Card:
-    """Write the bundle `out`, float32 graphs alone, replacing an older one; return its card.
+    """Write the bundle `out` with float32 graphs only, in place of an older one; return its card.
 
     Raises ExportError (including ParityError) before anything is written, and
     runtime.errors.BundleError if the runtime could not load the result.
     """
-    made = make(trained, out.name, storage)
-    return write(out, made.card.fields(), made.files)
+    bundle = make_bundle(trained, out.name, storage)
+    return write(out, bundle.card.fields(), bundle.files)
 
 
-def make(
+def make_bundle(
     trained: TrainedModel, name: str, storage: Storage = "normal", *, int8: bool = False
 ) -> Bundle:
-    """The bundle of a trained model, not on disk yet; with `int8` its card's scores are still to be measured.
+    """The bundle of a trained model, not on disk yet; with `int8` its scores are measured later.
 
-    Weights are rounded once, from those that were trained. Raises ExportError (including ParityError), BundleError.
+    Weights are rounded once, from the trained ones. Raises ExportError (including ParityError), BundleError.
     """
     inputs = HEAD_INPUTS[trained.kind]
     if (trained.head is not None) != bool(inputs):
@@ -94,16 +94,16 @@ def make(
         _evaluating(trained.model), trained.head and _evaluating(trained.head), inputs
     )
     try:
-        return _made(trained, name, exact, storage, int8=int8)
+        return _make(trained, name, exact, storage, int8=int8)
     except ValueError as error:
         raise ExportError(str(error)) from error
 
 
-def _made(
+def _make(
     trained: TrainedModel, name: str, exact: ParityModel, storage: Storage, *, int8: bool
 ) -> Bundle:
-    """Raises ValueError for weights that cannot be stored."""
-    linear = storage == "small" and not int8  # the products of int8 graphs store their own bytes
+    """`make_bundle` from the trained model in torch. Raises ValueError for weights that cannot be stored."""
+    linear = storage == "small" and not int8  # int8 graphs store their products' matrices as bytes
     traced = copy.deepcopy(exact)
     store_tables(traced.encoder, storage, linear=linear)
     encoder = encoder_graph(traced.encoder)
@@ -120,10 +120,10 @@ def _made(
     int8 = int8 and bool(products(onnx.load_from_string(encoder)))
     if int8:
         draft = card_of(name, fields, {**files, ENCODER: encoder})
-        made = int8_files(encoder, explain, draft, vocab, weights)
-        files |= made.files
-        keys, explain = made.keys, made.explain
-        fields["int8"] = unmeasured(made)
+        graphs = int8_files(encoder, explain, draft, vocab, weights)
+        files |= graphs.files
+        keys, explain = graphs.keys, graphs.explain
+        fields["int8"] = unmeasured(graphs)
     else:
         files[ENCODER], explain = (
             serialize(store_half(onnx.load_from_string(graph), weights))
@@ -134,10 +134,10 @@ def _made(
     round_weights(rounded.encoder, storage, keys, linear=linear)
     if rounded.head is not None:
         round_weights(rounded.head, storage)
-    graphs = {"encoder": files[ENCODER], "explain": explain}
-    graphs |= {"head": files[HEAD]} if HEAD in files else {}
+    compared = {"encoder": files[ENCODER], "explain": explain}
+    compared |= {"head": files[HEAD]} if HEAD in files else {}
     parity = check(
-        graphs, rounded, exact, len(vocab), trained.max_tokens, vocab.limit, vocab.composed
+        compared, rounded, exact, len(vocab), trained.max_tokens, vocab.limit, vocab.composed
     )
     fields["parity"] = {
         "max_abs_error": parity.error,

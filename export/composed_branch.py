@@ -1,7 +1,7 @@
-"""The steps that compose words, in a branch: a batch of listed words alone skips them.
+"""Move the nodes that compose words into a branch, which a batch of listed words only skips.
 
-They are 38 of the 271 nodes of MS-SAN's int8 graph, and a tenth of the time of a sentence that comes alone. The same
-nodes run where a word is composed, and the vectors of the shipped bundles kept their bits.
+They are 38 of the 271 nodes of MS-SAN's int8 graph, and a tenth of the time of a single sentence. The same nodes run
+where a word is composed, so the vectors of the shipped bundles kept their bits.
 """
 
 import numpy as np
@@ -16,23 +16,23 @@ NONE = "composed_none"
 
 
 def composed_in_branch(model: onnx.ModelProto) -> None:
-    """Compose words only where a batch has their ids, which are negative, in place. Other graphs stay as they are.
+    """Compose words only where a batch has negative ids, in place. A graph without composed words stays unchanged.
 
-    Raises ExportError where it does not find the step that chooses between composed and listed words.
+    Raises ExportError where no node chooses between composed and listed words.
     """
     if FEATURES not in {value.name for value in model.graph.input}:
         return
     nodes = list(model.graph.node)
-    at = _choice(nodes)
-    join, (output,) = nodes[at], nodes[at].output
-    inside = _only_for(nodes, at)
+    choice = _choice(nodes)
+    join, (output,) = nodes[choice], nodes[choice].output
+    inside = _nodes_only_for(nodes, choice)
     composed, listed, least, any_ = (
         f"{output}_{part}" for part in ("composed", "listed", "least", "any")
     )
     branch = [nodes[i] for i in sorted(inside)] + [renamed(join, {output: composed})]
     words = helper.make_node("Identity", [join.input[2]], [listed])
     model.graph.initializer.append(numpy_helper.from_array(np.array(0, np.int64), NONE))
-    made = [
+    conditional = [
         helper.make_node("ReduceMin", [IDS], [least], keepdims=0),
         helper.make_node("Less", [least, NONE], [any_]),
         helper.make_node(
@@ -43,37 +43,37 @@ def composed_in_branch(model: onnx.ModelProto) -> None:
             else_branch=_graph([words], listed),
         ),
     ]
-    before = [node for i, node in enumerate(nodes[:at]) if i not in inside]
-    del model.graph.value_info[:]  # values of the branch are in no list of the graph around it
-    with_nodes(model, [*before, *made, *nodes[at + 1 :]])
+    unchanged = [node for i, node in enumerate(nodes[:choice]) if i not in inside]
+    del model.graph.value_info[:]  # the outer graph may not list values of the branch
+    with_nodes(model, [*unchanged, *conditional, *nodes[choice + 1 :]])
 
 
 def _choice(nodes: list[onnx.NodeProto]) -> int:
-    """The place of the step that takes a composed vector where an id is negative. Raises ExportError."""
+    """The index of the node that takes a composed vector where an id is negative. Raises ExportError."""
     derived = {IDS}
     for i, node in enumerate(nodes):
         if node.op_type == "Where" and node.input[0] in derived:
             return i
         if node.op_type in ("Less", "Unsqueeze") and node.input[0] in derived:
             derived.update(node.output)
-    raise ExportError("nothing chooses between composed words and those of the list")
+    raise ExportError("no node of the graph chooses between composed and listed words")
 
 
-def _only_for(nodes: list[onnx.NodeProto], at: int) -> set[int]:
-    """The nodes whose every reader leads to the node `at`, but for those of its last input, the listed words."""
+def _nodes_only_for(nodes: list[onnx.NodeProto], choice: int) -> set[int]:
+    """The nodes that only the node `choice` needs, directly or not, except for its last input, the listed words."""
     readers: dict[str, set[int]] = {}
     for i, node in enumerate(nodes):
         for name in values_read(node):
             readers.setdefault(name, set()).add(i)
-    inside = {at}
-    for i in range(at - 1, -1, -1):
+    inside = {choice}
+    for i in range(choice - 1, -1, -1):
         outputs = set(nodes[i].output)
         read_by = {reader for name in outputs for reader in readers.get(name, ())}
-        if read_by <= inside and nodes[at].input[2] not in outputs:
+        if read_by <= inside and nodes[choice].input[2] not in outputs:
             inside.add(i)
-    return inside - {at}
+    return inside - {choice}
 
 
 def _graph(nodes: list[onnx.NodeProto], output: str) -> onnx.GraphProto:
-    found = helper.make_tensor_value_info(output, TensorProto.FLOAT, None)
-    return helper.make_graph(nodes, output, [], [found])
+    value = helper.make_tensor_value_info(output, TensorProto.FLOAT, None)
+    return helper.make_graph(nodes, output, [], [value])

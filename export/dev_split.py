@@ -21,14 +21,14 @@ from heedful.training.metrics import METRICS, Numbers, Score
 from heedful.training.tasks.base import Example, Task
 
 BUDGET = 2048
-"""Tokens of a batch, padding included."""
+"""Tokens of a batch at most, padding included."""
 Encode = Callable[[Batch], Floats]
 Head = Callable[[Sequence[Floats]], Floats]
 
 
 @dataclass(frozen=True, slots=True)
 class DevSplit:
-    """Examples, their distinct sentences, and the place of each example's texts among these (N, sides)."""
+    """Examples, their distinct sentences, and the numbers (N, sides) of each example's sentences."""
 
     task: Task
     examples: Sequence[Example]
@@ -39,25 +39,25 @@ class DevSplit:
     def read(
         cls, task: Task, examples: Sequence[Example], parser: Parser, trained: TrainedModel
     ) -> Self:
-        """The examples as the model reads them."""
-        texts = list(dict.fromkeys(text for one in examples for text in one.texts))
+        """Parse the examples and look their words up, as the model reads them."""
+        texts = list(dict.fromkeys(text for example in examples for text in example.texts))
         rows = {text: row for row, text in enumerate(texts)}
-        places = np.array([[rows[text] for text in one.texts] for one in examples])
+        places = np.array([[rows[text] for text in example.texts] for example in examples])
         return cls(task, examples, read_texts(texts, parser, trained), places)
 
     def part(self, most: int) -> Self:
-        """At most so many examples, spread evenly."""
+        """At most so many examples, evenly spaced."""
         step = -(-len(self.examples) // most)
-        kept, places = np.unique(self.places[::step], return_inverse=True)
+        rows, places = np.unique(self.places[::step], return_inverse=True)
         return replace(
             self,
             examples=self.examples[::step],
-            sentences=[self.sentences[row] for row in kept],
+            sentences=[self.sentences[row] for row in rows],
             places=places.reshape(self.places[::step].shape),
         )
 
     def sides(self, vectors: Floats) -> list[Floats]:
-        """From vectors of the sentences: those of each example's texts (N, W)."""
+        """Vectors of the sentences -> for each side the vectors (N, W) of the examples' texts."""
         return list(vectors[self.places.T])
 
     def scores(
@@ -78,34 +78,34 @@ class DevSplit:
         logits = head(sides)
         if self.task.kind == "relatedness":
             return expected_score(logits)
-        found: Numbers = class_numbers(class_labels, self.task.labels)[logits.argmax(axis=1)]
-        return found
+        answers: Numbers = class_numbers(class_labels, self.task.labels)[logits.argmax(axis=1)]
+        return answers
 
 
 def read_texts(texts: Sequence[str], parser: Parser, trained: TrainedModel) -> list[Sentence]:
     """Tokens and, where the model reads them, trees; each text is cut to the model's length."""
     tree = "heads" in trained.model.encoder.inputs
     parses = parser.parse([ParseJob(text, trained.max_tokens, tree) for text in texts])
-    read = [parse.first(trained.vocab.fitting(parse.tokens)) for parse in parses]
-    return [trained.vocab.sentence(one.tokens, one.heads) for one in read]
+    cut = [parse.first(trained.vocab.fitting(parse.tokens)) for parse in parses]
+    return [trained.vocab.sentence(parse.tokens, parse.heads) for parse in cut]
 
 
 def graph_vectors(bundle: Bundle, file: str, sentences: Sequence[Sentence]) -> Floats:
-    """(N, W) what an encoder's graph gives, with the values that only a head reads."""
+    """(N, W) the vectors of an encoder's graph, with the values that only a head reads."""
     session = OrtSession(bundle.files[file], "cpu", 1, files={ENCODER: bundle.files[ENCODER]})
     return _encoded(sentences, lambda batch: session.run(encoder_feeds(bundle.card, batch)))
 
 
 def torch_vectors(trained: TrainedModel, sentences: Sequence[Sentence]) -> Floats:
-    """(N, W) what the trained model gives."""
+    """(N, W) the vectors of the trained model."""
     model = trained.model.eval()
     names = ("ids", "lengths", *model.inputs)
 
     def encode(batch: Batch) -> Floats:
         feeds = batch.feeds(names, trained.alpha)
         with torch.inference_mode():
-            found: Floats = model(**{name: torch.as_tensor(feeds[name]) for name in feeds}).numpy()
-        return found
+            vectors = model(**{name: torch.as_tensor(feeds[name]) for name in feeds})
+        return np.asarray(vectors)
 
     return _encoded(sentences, encode)
 
@@ -125,9 +125,9 @@ def torch_head(trained: TrainedModel) -> Head | None:
 
 
 def _encoded(sentences: Sequence[Sentence], encode: Encode) -> Floats:
-    groups = plan([len(one.ids) for one in sentences], BUDGET)
+    groups = plan([len(sentence.ids) for sentence in sentences], BUDGET)
     parts = [(rows, encode(collate([sentences[row] for row in rows]))) for rows in groups]
     vectors = np.empty((len(sentences), parts[0][1].shape[1]), np.float32)
-    for rows, found in parts:
-        vectors[rows] = found
+    for rows, part in parts:
+        vectors[rows] = part
     return vectors

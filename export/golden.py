@@ -1,4 +1,4 @@
-"""Golden vectors of a bundle: what its graphs give for 32 sentences, to be compared wherever it is served."""
+"""Golden vectors of a bundle: the outputs of its graphs for 32 sentences, to compare with wherever it is served."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,25 +18,25 @@ SENTENCES = tuple(Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
 
 
 def golden(bundle: Bundle, parse: Callable[[Sequence[ParseJob]], Sequence[Parse]]) -> Golden:
-    """What the bundle's graphs give now for what its parser reads."""
+    """The outputs of the bundle's graphs for the golden sentences, with their words and trees."""
     card, vocab = bundle.card, bundle.vocab
     jobs = [ParseJob(text, card.max_tokens, card.tree) for text in SENTENCES]
     parses = [parsed.first(vocab.fitting(parsed.tokens)) for parsed in parse(jobs)]
     sentences = collate([vocab.sentence(parse.tokens, parse.heads) for parse in parses])
     head = open_head(bundle)
-    found: dict[Precision, Outputs] = {}
+    by_precision: dict[Precision, Outputs] = {}
     for precision, file in ENCODERS.items():
         if file not in bundle.files:
             continue
         session = OrtSession(bundle.files[file], "cpu", 1, files={ENCODER: bundle.files[ENCODER]})
         vectors = session.run(encoder_feeds(card, sentences))
         logits = head(sides(card, vectors)) if head else None
-        found[precision] = outputs(card, vectors, logits)
+        by_precision[precision] = outputs(card, vectors, logits)
     return Golden(
         SENTENCES,
         [parse.tokens for parse in parses],
         [np.asarray(parse.heads) for parse in parses],
-        found,
+        by_precision,
         {name: sha for name, sha in card.files.items() if name not in MEASURED},
     )
 

@@ -1,4 +1,4 @@
-"""What edits of graphs share: the same edit in every graph of a bundle, renamed nodes, and what is constant."""
+"""Helpers for edits of graphs: one edit of all graphs of a bundle, renamed nodes, and constant values."""
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
@@ -22,35 +22,37 @@ from heedful.text.graph import open_session
 
 
 def edited(bundle: Bundle, edit: Callable[[onnx.ModelProto], onnx.ModelProto]) -> dict[str, bytes]:
-    """The bundle's graph files after `edit`, which is given each graph with all its weights."""
+    """The bundle's graph files after `edit`, which takes each graph with all its weights."""
     files, old = bundle.files, bundle.files[ENCODER]
-    made = {ENCODER: serialize(edit(onnx.load_from_string(old)))}
+    edited_files = {ENCODER: serialize(edit(onnx.load_from_string(old)))}
     if ENCODER_INT8 in files:
         model = edit(inline_weights(files[ENCODER_INT8], old))
-        made[ENCODER_INT8] = externalize_weights(model, made[ENCODER], ENCODER)
+        edited_files[ENCODER_INT8] = externalize_weights(model, edited_files[ENCODER], ENCODER)
     for name, vectors in ((EXPLAIN, True), (EXPLAIN_INT8, False)):
         if name in files:
             model = edit(restore_weights(files[name], old))
-            made[name] = share_weights(serialize(model), made[ENCODER], vectors=vectors)
-    return made
+            edited_files[name] = share_weights(
+                serialize(model), edited_files[ENCODER], vectors=vectors
+            )
+    return edited_files
 
 
 def renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
-    """A copy whose inputs and outputs are called as `names` says."""
-    made = copy.deepcopy(node)
-    made.input[:] = [names.get(name, name) for name in node.input]
-    made.output[:] = [names.get(name, name) for name in node.output]
-    return made
+    """A copy of the node with renamed inputs and outputs; `names` maps old to new names."""
+    copied = copy.deepcopy(node)
+    copied.input[:] = [names.get(name, name) for name in node.input]
+    copied.output[:] = [names.get(name, name) for name in node.output]
+    return copied
 
 
 def values_read(node: onnx.NodeProto) -> set[str]:
-    """Values that the node and the graphs inside it, loops and branches, read."""
-    bodies = (one.g for one in node.attribute if one.type == AttributeProto.GRAPH)
+    """Values that the node, with the graphs of its loops and branches, reads."""
+    bodies = (each.g for each in node.attribute if each.type == AttributeProto.GRAPH)
     return set(node.input).union(*(values_read(inner) for body in bodies for inner in body.node))
 
 
 def with_nodes(model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> onnx.ModelProto:
-    """Give the model these nodes, in place, and drop what nothing reads any more."""
+    """Give the model these nodes, in place, and remove nodes that nothing reads."""
     del model.graph.node[:]
     model.graph.node.extend(nodes)
     optimizer.remove_unused_nodes(model)
@@ -59,7 +61,7 @@ def with_nodes(model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> onnx.
 
 
 def constants(model: onnx.ModelProto) -> dict[str, npt.NDArray[Any]]:
-    """Initializers, and what is computed from them alone, by name."""
+    """Initializers, and values computed from them alone, by name."""
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
     names, nodes = set(tensors), []
     for node in model.graph.node:

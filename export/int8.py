@@ -6,8 +6,8 @@ whole tensor, as in ONNX's DynamicQuantizeLinear, would let a sentence's vector 
 its batch.
 
 Rounding can turn a last-bit difference in a product's input into a whole step: 1e-3 in the sentence
-vector. So only products whose input has the same bits whatever the batch and the padding may be taken:
-`export.batch_invariance` finds them.
+vector. So a product is computed in integers only if its input has the same bits whatever the batch and the padding:
+`export.batch_invariance` finds these.
 """
 
 import copy
@@ -31,17 +31,17 @@ LARGEST = 63
 ZERO = 128
 """Zero point of a row's bytes: only unsigned times signed bytes are fast."""
 RESTORED = "_float"
-"""Ends the name of a matrix that a graph computes from its bytes."""
+"""Suffix of the name of a matrix that a graph computes from its bytes."""
 CONTRIB = "com.microsoft"
-"""ONNX Runtime's own operators."""
+"""The domain of ONNX Runtime's own operators."""
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A MatMul of something computed with a constant matrix."""
+    """A MatMul of a computed value, `input`, with a constant matrix; its names in the graph and the matrix's `key`."""
 
     output: str
-    read: str
+    input: str
     matrix: str
     key: str
 
@@ -59,19 +59,19 @@ def products(model: onnx.ModelProto) -> list[Product]:
 
 def float_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto:
     """The graph with the matrices of the products of these `keys` stored as bytes; it computes in float32."""
-    made = copy.deepcopy(model)
-    stored = _store(made, keys)
+    converted = copy.deepcopy(model)
+    stored = _store(converted, keys)
     nodes = []
     for name in dict.fromkeys(stored.values()):
         nodes += [
             helper.make_node("Cast", [f"{name}_bytes"], [f"{name}_cast"], to=TensorProto.FLOAT),
             helper.make_node("Mul", [f"{name}_cast", f"{name}_scales"], [name + RESTORED]),
         ]
-    for node in made.graph.node:
+    for node in converted.graph.node:
         if node.output[0] in stored:
             node.input[1] = stored[node.output[0]] + RESTORED
         nodes.append(node)
-    return with_nodes(made, nodes)
+    return with_nodes(converted, nodes)
 
 
 def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto:
@@ -79,9 +79,9 @@ def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto
 
     Other steps are calls of `export.operators`.
     """
-    made = copy.deepcopy(model)
-    stored = _store(made, keys)
-    made.opset_import.append(helper.make_opsetid(CONTRIB, 1))
+    converted = copy.deepcopy(model)
+    stored = _store(converted, keys)
+    converted.opset_import.append(helper.make_opsetid(CONTRIB, 1))
     for name, value in {
         "int8_one": np.float32(1),
         "int8_none": np.float32(0),
@@ -89,47 +89,47 @@ def int8_graph(model: onnx.ModelProto, keys: Collection[str]) -> onnx.ModelProto
         "int8_first": np.array([0]),
         "int8_second": np.array([1]),
     }.items():
-        made.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+        converted.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
     nodes: list[onnx.NodeProto] = []
     rounded: set[str] = set()
-    for node in made.graph.node:
+    for node in converted.graph.node:
         if node.output[0] not in stored:
             nodes.append(node)
             continue
-        read, output, matrix = node.input[0], node.output[0], stored[node.output[0]]
-        if read not in rounded:  # once, however many products read it
-            rounded.add(read)
-            nodes.append(call("RoundRows", [read], [f"{read}_bytes", f"{read}_scales"]))
+        value, output, matrix = node.input[0], node.output[0], stored[node.output[0]]
+        if value not in rounded:  # once, however many products read it
+            rounded.add(value)
+            nodes.append(call("RoundRows", [value], [f"{value}_bytes", f"{value}_scales"]))
         columns = f"{output}_columns"
-        factors = [f"{read}_bytes", f"{matrix}_bytes", "int8_one", f"{matrix}_scales", "int8_zero"]
+        factors = [f"{value}_bytes", f"{matrix}_bytes", "int8_one", f"{matrix}_scales", "int8_zero"]
         nodes += [
             helper.make_node(PRODUCT, factors, [columns], domain=CONTRIB),
-            helper.make_node("Mul", [columns, f"{read}_scales"], [output]),
+            helper.make_node("Mul", [columns, f"{value}_scales"], [output]),
         ]
-    del made.graph.node[:]
-    made.graph.node.extend(nodes)
-    call_operators(made)
-    for node in made.graph.node:
+    del converted.graph.node[:]
+    converted.graph.node.extend(nodes)
+    call_operators(converted)
+    for node in converted.graph.node:
         for attribute in node.attribute:
             if attribute.type == AttributeProto.GRAPH:
                 _double_rows(attribute.g)
-    steps = [_exact_elu(node) if node.op_type == "Elu" else [node] for node in made.graph.node]
-    return with_nodes(made, chain.from_iterable(steps))
+    steps = [_exact_elu(node) if node.op_type == "Elu" else [node] for node in converted.graph.node]
+    return with_nodes(converted, chain.from_iterable(steps))
 
 
 def _products(model: onnx.ModelProto, known: Mapping[str, Floats]) -> list[Product]:
-    found = []
+    products = []
     for node in model.graph.node:
         if node.op_type != "MatMul" or node.input[0] in known:
             continue
         matrix = known.get(node.input[1])
         if matrix is not None and matrix.ndim == 2 and matrix.dtype == np.float32:
-            found.append(Product(node.output[0], node.input[0], node.input[1], key(matrix)))
-    return found
+            products.append(Product(node.output[0], node.input[0], node.input[1], key(matrix)))
+    return products
 
 
 def _store(model: onnx.ModelProto, keys: Collection[str]) -> dict[str, str]:
-    """Add the products' matrices as bytes and scales; the matrix's name by the product's output."""
+    """Add the products' matrices as bytes and scales; returns product's output -> name of its matrix."""
     known = constants(model)
     chosen = [product for product in _products(model, known) if product.key in keys]
     for name in sorted({product.matrix for product in chosen}):
@@ -140,7 +140,7 @@ def _store(model: onnx.ModelProto, keys: Collection[str]) -> dict[str, str]:
 
 
 def int8_columns(matrix: Floats, largest: int = LARGEST) -> tuple[npt.NDArray[np.int8], Floats]:
-    """(K, N) -> bytes and the scales (N,) that make each column's largest value `largest`."""
+    """(K, N) -> bytes (K, N) and scales (N,); each column's largest byte is `largest`."""
     scales = np.abs(matrix).max(axis=0) / np.float32(largest)
     scales[scales == 0] = 1  # an empty column stays empty
     return np.round(matrix / scales).astype(np.int8), scales.astype(np.float32)

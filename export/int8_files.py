@@ -17,12 +17,12 @@ from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN
 from heedful.text.pieces import Lexicon
 
 MAX_DEVIATION = 1e-5
-"""Between a vector's values alone and in any batch: the service's contract."""
+"""Largest difference of a vector's values alone and in any batch: the service's contract."""
 
 
 @dataclass(frozen=True, slots=True)
 class Int8Files:
-    """All graphs of an encoder; the matrices of `keys` are bytes. `products` in integers, `left` in float32."""
+    """All graphs of an encoder; the matrices of `keys` are bytes. `products` are in integers, `left` in float32."""
 
     files: dict[str, bytes]
     explain: bytes
@@ -42,44 +42,45 @@ def int8_files(
 ) -> Int8Files:
     """Compute every product in integers whose input has the same bits alone and in a batch.
 
-    `encoder` and `explain`, where there is one, hold all weights, as trained; what stays of those with a key in
-    `weights` is stored as float16. Raises ExportError if no product is left, or if the sentence vector, or the
-    explanation's, still depends on the batch.
+    `encoder` and `explain`, where there is one, hold all weights, as trained; those with a key in `weights` that stay
+    floats are stored as float16. Raises ExportError if no product is left, or if the sentence vector, or that of the
+    explanation, still depends on the batch.
     """
     traced = onnx.load_from_string(encoder)
-    every = products(traced)
-    taken = every
-    while True:  # what stays in float32 may make its readers depend on the batch
-        if not taken:
+    candidates = products(traced)
+    chosen = candidates
+    while True:  # a product in float32 may depend on the batch, and then so do its readers
+        if not chosen:
             raise ExportError(
                 f"{card.name}: no product reads the same bits in every batch: it stays float32"
             )
-        keys = frozenset(product.key for product in taken)
-        half = {one: name for one, name in weights.items() if one not in keys}
+        keys = frozenset(product.key for product in chosen)
+        half = {key: name for key, name in weights.items() if key not in keys}
         stored = store_half(deepcopy(traced), half)
         model = int8_graph(stored, keys)
-        compared = batch_invariance.compare(model, {one.read for one in taken}, card, vocab)
+        inputs = {product.input for product in chosen}
+        compared = batch_invariance.compare(model, inputs, card, vocab)
         if not compared.dependent:
             break
-        dropped = {product.key for product in taken if product.read in compared.dependent}
-        taken = [product for product in taken if product.key not in dropped]
+        dropped = {product.key for product in chosen if product.input in compared.dependent}
+        chosen = [product for product in chosen if product.key not in dropped]
     _check_deviation(card.name, "a sentence's vector", compared.deviation)
     composed_in_branch(model)
 
     content = serialize(float_graph(stored, keys))
     files = {ENCODER: content, ENCODER_INT8: externalize_weights(model, content, ENCODER)}
-    left = len(every) - len(taken)
+    left = len(candidates) - len(chosen)
     if explain is None:
-        return Int8Files(files, b"", keys, len(taken), left, compared.deviation)
+        return Int8Files(files, b"", keys, len(chosen), left, compared.deviation)
     explained = store_half(onnx.load_from_string(explain), half)
-    whole = serialize(float_graph(explained, keys))
+    explain_content = serialize(float_graph(explained, keys))
     files |= {
-        EXPLAIN: share_weights(whole, content),
+        EXPLAIN: share_weights(explain_content, content),
         EXPLAIN_INT8: share_weights(serialize(int8_graph(explained, keys)), content, vectors=False),
     }
     deviation = batch_invariance.explanation_deviation(files, model, card, vocab)
     _check_deviation(card.name, "the explanation's vector", deviation)
-    return Int8Files(files, whole, keys, len(taken), left, compared.deviation)
+    return Int8Files(files, explain_content, keys, len(chosen), left, compared.deviation)
 
 
 def _check_deviation(name: str, what: str, deviation: float) -> None:
@@ -90,16 +91,16 @@ def _check_deviation(name: str, what: str, deviation: float) -> None:
         )
 
 
-def unmeasured(made: Int8Files) -> dict[str, Any]:
-    """The card's `int8` before the graphs are scored."""
+def unmeasured(graphs: Int8Files) -> dict[str, Any]:
+    """The card's field `int8` before the graphs are scored."""
     return {
-        "products": made.products,
-        "left": made.left,
+        "products": graphs.products,
+        "left": graphs.left,
         "dataset": "",
         "metric": "",
         "float32": 0.0,
         "int8": 0.0,
         "cosine": 0.0,
         "sentences": 0,
-        "company": made.batch_deviation,
+        "company": graphs.batch_deviation,
     }

@@ -1,4 +1,4 @@
-"""A linear classifier over a bundle's frozen encoder -> a bundle. It needs no torch."""
+"""A linear classifier over a bundle's frozen encoder -> a bundle, without torch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ OPSET = 20
 TOLERANCE = 1e-4
 """Largest difference allowed between a logit of the graph and of numpy, as a share of the largest logit."""
 CHECKED = 64
-"""Random vectors that the graph is compared on."""
+"""Random vectors on which the graph is compared with numpy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +36,19 @@ class LinearHead:
         cls, coefficients: Doubles, intercept: float, labels: tuple[str, str], *, normalize: bool
     ) -> "LinearHead":
         """Two classes from the (D,) coefficients of one logit, which is that of the second."""
-        both = np.stack([np.zeros_like(coefficients), coefficients])
-        return cls(both, np.array([0.0, intercept]), labels, normalize)
+        rows = np.stack([np.zeros_like(coefficients), coefficients])
+        return cls(rows, np.array([0.0, intercept]), labels, normalize)
 
     def logits(self, vectors: Floats) -> Doubles:
         """Vectors (N, D) -> logits (N, C)."""
-        read = normalise(vectors) if self.normalize else vectors
-        found: Doubles = read.astype(np.float64) @ self.coefficients.T + self.intercepts
-        return found
+        scaled = normalise(vectors) if self.normalize else vectors
+        logits: Doubles = scaled.astype(np.float64) @ self.coefficients.T + self.intercepts
+        return logits
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What the card says about the training of the head."""
+    """The facts of the head's training, for the card."""
 
     task: str
     data: DataCard
@@ -62,50 +62,50 @@ class Provenance:
 def write_bundle(
     base: Bundle,
     head: LinearHead,
-    made: Provenance,
+    provenance: Provenance,
     out: Path,
     *,
     multi_label: bool = False,
     abstain: float | None = None,
 ) -> Card:
-    """Write the bundle `out`: the graphs and words of `base`, whatever its kind, under a new head.
+    """Write the bundle `out`: the graphs and words of `base`, whatever its kind, with a new head.
 
-    `multi_label` and `abstain` are the card's. Raises ParityError where the graph of the head differs from numpy,
-    BundleError if the result would not load. Then nothing is written.
+    `multi_label` and `abstain` are the card's. Raises, before anything is written, ParityError where the graph of the
+    head differs from numpy, and BundleError if the result would not load.
     """
     card = base.card
     graph = head_graph(head, card.width)
     error = _check(graph, head, card.width)
     fields = card.fields()
     fields |= {
-        "task": made.task,
+        "task": provenance.task,
         "kind": "classification",
         "labels": head.labels,
         "multi_label": multi_label,
         "abstain": abstain,
-        "temperature": 1.0,  # the old head's does not fit this one
+        "temperature": 1.0,  # the base's temperature is that of its own head
         "parity": {
             **fields["parity"],
             "max_abs_error": max(card.parity.max_abs_error, error),
             "cases": card.parity.cases + 1,
             "against": f"{card.parity.against}; the head: numpy",
         },
-        "scores": [score.model_dump() for score in made.scores],
+        "scores": [score.model_dump() for score in provenance.scores],
         "training": {
-            "data": [*fields["training"]["data"], made.data.model_dump()],
+            "data": [*fields["training"]["data"], provenance.data.model_dump()],
             "vectors": f"the frozen encoder of {card.name} {card.version}",
-            "seed": made.seed,
+            "seed": provenance.seed,
             "epochs": 0,
             "config": "a linear head",
-            "command": made.command,
-            "commit": made.commit,
-            "teacher": made.teacher,
+            "command": provenance.command,
+            "commit": provenance.commit,
+            "teacher": provenance.teacher,
         },
     }
-    # What was measured of the base is not true of the new bundle.
+    # Measurements of the base do not hold for the new bundle.
     fields |= {"typical": None, "trust": None, "trained": None}
-    kept = {name: content for name, content in base.model_files.items() if name != TYPICAL}
-    files: dict[str, Path | bytes] = {**kept, HEAD: graph}
+    shared = {name: content for name, content in base.model_files.items() if name != TYPICAL}
+    files: dict[str, Path | bytes] = {**shared, HEAD: graph}
     return write(out, fields, files)
 
 
@@ -113,27 +113,27 @@ def head_graph(head: LinearHead, width: int) -> bytes:
     """head.onnx: sentence (B, W) -> logits (B, C), of its first D values. Zeros stay zero when they are scaled."""
     classes, dimension = head.coefficients.shape
     nodes = []
-    read = "sentence"
+    value = "sentence"
     constants = {"coefficients": head.coefficients.T, "intercepts": head.intercepts}
-    numbers = [
-        numpy_helper.from_array(np.ascontiguousarray(value, np.float32), name)
-        for name, value in constants.items()
+    tensors = [
+        numpy_helper.from_array(np.ascontiguousarray(array, np.float32), name)
+        for name, array in constants.items()
     ]
     if width > dimension:
         bounds = {"start": 0, "stop": dimension, "axis": 1}
-        numbers += [numpy_helper.from_array(np.array([at]), name) for name, at in bounds.items()]
-        nodes.append(helper.make_node("Slice", [read, *bounds], ["vector"]))
-        read = "vector"
+        tensors += [numpy_helper.from_array(np.array([at]), name) for name, at in bounds.items()]
+        nodes.append(helper.make_node("Slice", [value, *bounds], ["vector"]))
+        value = "vector"
     if head.normalize:
-        nodes.append(helper.make_node("LpNormalization", [read], ["scaled"], axis=-1, p=2))
-        read = "scaled"
-    nodes.append(helper.make_node("Gemm", [read, "coefficients", "intercepts"], ["logits"]))
+        nodes.append(helper.make_node("LpNormalization", [value], ["scaled"], axis=-1, p=2))
+        value = "scaled"
+    nodes.append(helper.make_node("Gemm", [value, "coefficients", "intercepts"], ["logits"]))
     graph = helper.make_graph(
         nodes,
         "linear_head",
         [helper.make_tensor_value_info("sentence", TensorProto.FLOAT, ["B", width])],
         [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["B", classes])],
-        numbers,
+        tensors,
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
     onnx.checker.check_model(model, full_check=True)
@@ -142,11 +142,11 @@ def head_graph(head: LinearHead, width: int) -> bytes:
 
 
 def _check(graph: bytes, head: LinearHead, width: int) -> float:
-    """The largest difference to numpy. Raises ParityError."""
+    """The largest difference of the graph's logits from numpy's. Raises ParityError."""
     vectors = np.random.default_rng(0).normal(size=(CHECKED, width)).astype(np.float32)
     expected = head.logits(vectors[:, : head.coefficients.shape[1]])
-    (found,) = open_session(graph).run(None, {"sentence": vectors})
-    error = float(np.abs(found - expected).max())
+    (logits,) = open_session(graph).run(None, {"sentence": vectors})
+    error = float(np.abs(logits - expected).max())
     if not error <= TOLERANCE * max(1.0, float(np.abs(expected).max())):  # NaN fails as well
         raise ParityError(f"the graph of the head is {error:.1e} away from numpy")
     return error

@@ -1,4 +1,4 @@
-"""What a bundle's graphs do on the dev split, compared with the model as trained: scores, temperature, distance."""
+"""The dev split through a bundle's graphs: scores, temperature, and the distance from the model as trained."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,24 +21,24 @@ from heedful.training.metrics import Score, fit_temperature
 
 MAX_LOSS = 0.005
 ROWS = 1_100
-"""The dev score may fall by half a point, a third of a standard error on so many rows; on fewer rows by that."""
+"""The dev score may fall by half a point, which on so many rows is a third of a standard error; on fewer by a third."""
 MIN_COSINE = 0.999
-"""Between an embedding's vector and the trained model's."""
+"""Least cosine of an embedding's vector to the trained model's."""
 COMPARED = 500
-"""Examples whose vectors and answers are compared, at most, spread evenly over dev."""
+"""Examples, evenly spaced over dev, whose vectors and answers are compared, at most."""
 
 
 def measured(
-    made: Bundle, trained: TrainedModel, dev: DevSplit, least_cosine: float = MIN_COSINE
+    bundle: Bundle, trained: TrainedModel, dev: DevSplit, least_cosine: float = MIN_COSINE
 ) -> Bundle:
-    """The bundle with a card that says what its graphs do on dev; probabilities are calibrated there.
+    """The bundle with the measurements on dev in its card; its probabilities are calibrated there.
 
     Raises ExportError where the dev score falls by more than MAX_LOSS, or an embedding's vector is farther from the
     trained model's than `least_cosine`; ConfigError for a task of other labels.
     """
-    served = ENCODER_INT8 if ENCODER_INT8 in made.files else ENCODER
-    head, vectors = open_head(made), graph_vectors(made, served, dev.sentences)
-    card = made.card
+    served = ENCODER_INT8 if ENCODER_INT8 in bundle.files else ENCODER
+    head, vectors = open_head(bundle), graph_vectors(bundle, served, dev.sentences)
+    card = bundle.card
     if card.labels and trained.temperature is None:
         assert head is not None, "a model with labels has a head"
         card = card.model_copy(
@@ -46,7 +46,7 @@ def measured(
         )
     scores = dev.scores(card.labels, vectors, head)
     _check_score(card.name, trained.scores, scores[0])
-    distance = _distance(made, card, served, trained, dev.part(COMPARED))
+    distance = _distance(bundle, card, served, trained, dev.part(COMPARED))
     if card.kind == "embedding" and not distance.cosine >= least_cosine:
         raise ExportError(
             f"{card.name}: the lowest cosine of a vector to the trained model's is {distance.cosine:.5f} on "
@@ -64,7 +64,7 @@ def measured(
             "cosine": distance.cosine,
             "sentences": distance.sentences,
         }
-    return replace(made, card=card_of(card.name, fields, made.files))
+    return replace(bundle, card=card_of(card.name, fields, bundle.files))
 
 
 def _temperature(card: Card, logits: Floats, dev: DevSplit) -> float:
@@ -76,50 +76,51 @@ def _temperature(card: Card, logits: Floats, dev: DevSplit) -> float:
     return fit_temperature(logits[:, order], labels(dev.examples))
 
 
-def _score_before(known: Sequence[ScoreCard], found: Score) -> float | None:
-    """The run's own score of dev."""
-    same = (found.dataset, found.split, found.metric)
-    return next((one.value for one in known if (one.dataset, one.split, one.metric) == same), None)
+def _score_before(known: Sequence[ScoreCard], score: Score) -> float | None:
+    """The run's score on dev before the export; None if it has none."""
+    values = {(each.dataset, each.split, each.metric): each.value for each in known}
+    return values.get((score.dataset, score.split, score.metric))
 
 
-def _check_score(name: str, known: Sequence[ScoreCard], found: Score) -> None:
-    before = _score_before(known, found)
-    most = MAX_LOSS * max(1.0, (ROWS / found.rows) ** 0.5)
-    if before is not None and before - found.value > most:
+def _check_score(name: str, known: Sequence[ScoreCard], score: Score) -> None:
+    before = _score_before(known, score)
+    most = MAX_LOSS * max(1.0, (ROWS / score.rows) ** 0.5)
+    if before is not None and before - score.value > most:
         raise ExportError(
-            f"{name}: its {found.metric} on {found.dataset} dev falls from {before:.4f}, the trained model's, to "
-            f"{found.value:.4f} (by {most:.3g} at most)"
+            f"{name}: its {score.metric} on {score.dataset} dev falls from {before:.4f}, the trained model's, to "
+            f"{score.value:.4f} (by {most:.3g} at most)"
         )
 
 
-def _merged(known: Sequence[ScoreCard], found: Sequence[Score]) -> list[ScoreCard]:
-    """The known scores, with those that were measured in place of those of the same split and metric."""
-    every = [*known, *(ScoreCard.model_validate(one.as_dict()) for one in found)]
-    return list({(one.dataset, one.split, one.metric): one for one in every}.values())
+def _merged(known: Sequence[ScoreCard], new: Sequence[Score]) -> list[ScoreCard]:
+    """The known scores, in which new ones replace those of the same split and metric."""
+    scores = [*known, *(ScoreCard.model_validate(score.as_dict()) for score in new)]
+    return list({(each.dataset, each.split, each.metric): each for each in scores}.values())
 
 
 def _distance(
-    made: Bundle, card: Card, served: str, trained: TrainedModel, part: DevSplit
+    bundle: Bundle, card: Card, served: str, trained: TrainedModel, part: DevSplit
 ) -> TrainedCard:
+    """How far the vectors and answers of the bundle's graphs are from the trained model's."""
     exact = torch_vectors(trained, part.sentences)
-    found = graph_vectors(made, served, part.sentences)
-    plain = found if served == ENCODER else graph_vectors(made, ENCODER, part.sentences)
+    vectors = graph_vectors(bundle, served, part.sentences)
+    float32 = vectors if served == ENCODER else graph_vectors(bundle, ENCODER, part.sentences)
     answers = None
-    if (head := open_head(made)) and (trained_head := torch_head(trained)):
-        stored, before = (
-            outputs(card, vectors, run(part.sides(vectors))).answers
-            for vectors, run in ((found, head), (exact, trained_head))
+    if (head := open_head(bundle)) and (trained_head := torch_head(trained)):
+        exported, original = (
+            outputs(card, each, run(part.sides(each))).answers
+            for each, run in ((vectors, head), (exact, trained_head))
         )
-        answers = float(np.abs(stored - before).max())
+        answers = float(np.abs(exported - original).max())
     return TrainedCard(
         sentences=len(part.sentences),
-        cosine=float(_cosines(found, exact, card.dimension).min()),
-        cosine_float32=float(_cosines(plain, exact, card.dimension).min()),
+        cosine=float(_cosines(vectors, exact, card.dimension).min()),
+        cosine_float32=float(_cosines(float32, exact, card.dimension).min()),
         answers=answers,
     )
 
 
 def _cosines(a: Floats, b: Floats, dimension: int) -> Doubles:
-    """(N,) of the sentences' vectors, without what only a head reads."""
-    found: Doubles = (normalise(a[:, :dimension]) * normalise(b[:, :dimension])).sum(axis=1)
-    return found
+    """(N,) cosines of the sentences' vectors, without the values that only a head reads."""
+    cosines: Doubles = (normalise(a[:, :dimension]) * normalise(b[:, :dimension])).sum(axis=1)
+    return cosines

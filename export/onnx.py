@@ -34,26 +34,26 @@ def explain_graph(model: SentenceEncoder) -> bytes:
     (B, L, S), pooling (B, P, L), maps (B, M, L or 1, L), gate (B, G, L). The metadata list the names
     of the stacked ones as JSON, under the output's name.
 
-    The optional input `scale` (B, L), by which each word vector is multiplied, is the path that integrated gradients
-    follow; it is 1 by default. A graph that reads word pieces has none: a transformer mixes them before they are words.
+    The optional input `scale` (B, L) multiplies the word vectors, along the path of integrated gradients; by default it
+    is 1. A graph that reads word pieces has none: a transformer mixes them before they are words.
     """
-    scaled = () if "pieces" in model.inputs else (SCALE,)
-    example, shapes = _example(("ids", "lengths", *model.inputs, *scaled, *model.encoder.priors))
+    scale = () if "pieces" in model.inputs else (SCALE,)
+    example, shapes = _example(("ids", "lengths", *model.inputs, *scale, *model.encoder.priors))
     with torch.no_grad():
         explanation = model.eval().explain(**example)
     names = {kind: list(tensors) for kind, tensors in _named(explanation).items()}
     content = graph(_Explained(model), example, shapes, ["embedding", "states", *names], names)
-    return _with_default_scale(content) if scaled else content
+    return _with_default_scale(content) if scale else content
 
 
 def _with_default_scale(content: bytes) -> bytes:
-    """The graph, whose input `scale` is a factor of 1 where it is not given."""
-    made = onnx.load_from_string(content)
-    (at,) = (i for i, value in enumerate(made.graph.input) if value.name == SCALE)
+    """The graph with the default 1 of its input `scale`."""
+    model = onnx.load_from_string(content)
+    (place,) = (i for i, value in enumerate(model.graph.input) if value.name == SCALE)
     any_size = onnx.helper.make_tensor_value_info(SCALE, onnx.TensorProto.FLOAT, ["SB", "SL"])
-    made.graph.input[at].CopyFrom(any_size)
-    made.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((1, 1), np.float32), SCALE))
-    return serialize(made)
+    model.graph.input[place].CopyFrom(any_size)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((1, 1), np.float32), SCALE))
+    return serialize(model)
 
 
 class _Explained(nn.Module):
@@ -76,8 +76,8 @@ class _Explained(nn.Module):
         word: Tensor | None = None,
         dependency: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
-        every = {"direction": direction, "word": word, "dependency": dependency}
-        switches = {name: switch for name, switch in every.items() if switch is not None}
+        priors = {"direction": direction, "word": word, "dependency": dependency}
+        switches = {name: switch for name, switch in priors.items() if switch is not None}
         inputs = (ids, lengths, heads, alpha, pieces, features, scale)
         explanation = self.model.explain(*inputs, **switches)
         stacked = (torch.stack(list(each.values()), 1) for each in _named(explanation).values())
@@ -85,14 +85,14 @@ class _Explained(nn.Module):
 
 
 def _named(explanation: Explanation) -> dict[str, Mapping[str, Tensor]]:
-    """The named parts that are not empty."""
+    """The parts of an explanation that have named tensors."""
     parts = ("pooling", "maps", "gate")
     return {part: tensors for part in parts if (tensors := getattr(explanation, part))}
 
 
 def _example(inputs: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, dict[int, str]]]:
     """Example inputs to trace with, and the dynamic axes of each."""
-    B, L = 3, 5  # not 0 or 1, which the exporter would make constant
+    B, L = 3, 5  # neither 0 nor 1, which the exporter would make constant
     S, width = (9, "S") if "pieces" in inputs else (L, "L")
     per_word = {0: "B", 1: "L"}
     shapes = {
@@ -130,7 +130,7 @@ def graph(
     outputs: list[str],
     metadata: Mapping[str, object] | None = None,
 ) -> bytes:
-    """The ONNX graph of a module, which is traced on `example`: its keywords and their tensors.
+    """The ONNX graph of a module, traced on `example`, the tensors of its keywords.
 
     `shapes` name the dynamic axes of each input; `metadata` are stored as JSON.
     """
@@ -161,7 +161,7 @@ def graph(
 
 
 def _strip(message: Message) -> None:
-    """Leave out what the exporter notes down of this machine, at every depth: stack traces with paths."""
+    """Remove the exporter's notes about this machine, such as stack traces with paths, at every depth."""
     for field, value in message.ListFields():
         if field.name == "metadata_props":
             message.ClearField(field.name)
@@ -172,7 +172,7 @@ def _strip(message: Message) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the exporter: it warns about itself and optional packages, never about the model."""
+    """Silence the exporter, whose warnings are about itself and optional packages, never about the model."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,4 +1,4 @@
-"""Open a trained model's closed word list: unlisted words are composed from their spelling.
+"""Open a trained model's closed vocabulary: unlisted words are composed from their spelling.
 
 The encoder is not trained further: the features are fitted to the vectors of the listed words (training.composed).
 """
@@ -19,13 +19,15 @@ from heedful.training import composed
 SEED = 1
 
 
-def opened(trained: TrainedModel, rows: int) -> TrainedModel:
-    """The model with a feature table of so many rows. Raises ExportError where its word list is not closed."""
+def open_vocabulary(trained: TrainedModel, rows: int) -> TrainedModel:
+    """The model with a table of `rows` subword features. Raises ExportError where its vocabulary is not closed."""
     table, vocab = trained.model.embedding, trained.vocab
     if not isinstance(table, nn.Embedding) or not isinstance(vocab, Vocab):
-        raise ExportError("--composed: the run's word list is not closed")
+        raise ExportError(
+            "--composed: the run composes unlisted words already, or reads word pieces: leave it out"
+        )
     words = ComposedWords(copy.deepcopy(table), rows=rows, signature=SIGNATURE)
     lexicon = Vocab(vocab.words[len(SPECIAL) :], rows)
-    composed.start(words, lexicon, seed=SEED)
+    composed.fit_features(words, lexicon, seed=SEED)
     model = SentenceEncoder(words, trained.model.encoder, trained.model.projection)
     return replace(trained, model=model, vocab=lexicon)

@@ -1,4 +1,4 @@
-"""Heedful's operators: steps of an int8 graph that are one function each, defined in ONNX's own operators.
+"""Heedful's operators: functions that replace several nodes of an int8 graph, defined in ONNX's own operators.
 
 A graph holds the definitions of the functions that it calls, so every ONNX runtime can run it. Where `kernels/` is
 built, ONNX Runtime calls the C kernel of the same name instead: one pass over a row where the definition takes up to
@@ -15,11 +15,11 @@ from onnx import helper, parser
 
 DOMAIN, VERSION = "heedful", 1
 OPSET = 20
-"""Of the definitions, as of the graphs (`export.onnx`)."""
+"""Opset of the definitions and of the graphs (`export.onnx`)."""
 PRODUCT = "MatMulIntegerToFloat"
-"""ONNX Runtime's product of bytes, which `export.int8` writes."""
+"""ONNX Runtime's product of bytes, in the graphs of `export.int8`."""
 ATTEND = ["Add", "Tanh", "Mul", "Exp", "MatMul", "Clip", "Mul", "MatMul", "Div"]
-"""The steps of `models.disan.attend`, the body of a loop over reference tokens."""
+"""The nodes of `models.disan.attend`, the body of a loop over reference tokens."""
 
 ROWS = """
 RoundRows (x) => (bytes, scales)
@@ -68,7 +68,7 @@ Blend (share, a, b) => (y)
     y = Add (first, second)
 }
 """
-"""Beside a product in integers: (.., D). RoundRows is explained in `export.int8`, Blend is a gate's mixture."""
+"""Before and after a product in integers: (.., D). `export.int8` explains RoundRows; Blend is a gate's mixture."""
 
 WORDS = """
 WordVectors (rows, steps, least, ids) => (vectors)
@@ -239,9 +239,9 @@ The sums are computed as two equal rows, for the reason that `export.int8` gives
 
 
 def call_operators(model: onnx.ModelProto) -> None:
-    """Let the graph call an operator wherever it computes one's definition, in place.
+    """Replace the nodes of each operator's definition by a call of the operator, in place.
 
-    Steps that nothing reads any more stay.
+    Nodes that nothing reads any more stay.
     """
     graph = _Graph(model)
     nodes = []
@@ -250,7 +250,7 @@ def call_operators(model: onnx.ModelProto) -> None:
         nodes.append(call(*inputs, list(node.output)) if inputs else node)
     model.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
     called = {node.op_type for node in nodes if node.domain == DOMAIN}
-    model.functions.extend(one for one in definitions(graph.rounds) if one.name in called)
+    model.functions.extend(each for each in definitions(graph.rounds) if each.name in called)
     del model.graph.node[:]
     model.graph.node.extend(nodes)
 
@@ -260,7 +260,7 @@ def call(name: str, inputs: list[str], outputs: list[str]) -> onnx.NodeProto:
 
 
 def definitions(rounds: int) -> Iterator[onnx.FunctionProto]:
-    """Every operator as a function. TreeDistance is that of trees of up to 2^rounds tokens."""
+    """Every operator as a function; TreeDistance is for trees of up to 2^rounds tokens."""
     doubling = "\n".join(ROUND.format(i=i, next=i + 1) for i in range(rounds))
     text = ROWS + WORDS + POOLING + GUIDED + TREE.format(rounds=doubling, n=rounds) + DIRECTIONAL
     for function in text.split("\n}\n")[:-1]:
@@ -268,17 +268,17 @@ def definitions(rounds: int) -> Iterator[onnx.FunctionProto]:
         yield parser.parse_function(f"{header}\n{function}\n}}")
 
 
-Found = tuple[str, list[str]] | None
-"""The operator that computes what a node computes, and its inputs."""
+Match = tuple[str, list[str]] | None
+"""The operator that computes a node's value, and its inputs."""
 Pattern = str | tuple["Pattern", ...]
-"""A value by its name, `_` for any; or the operator that computes it, with patterns of its first inputs.
+"""The name of a value, `_` for any value; or the operator that computes it, with patterns of its first inputs.
 
-Before the operator may stand `name=`, after it its axis. The inputs of an Add may be exchanged.
+The operator may have `name=` before it, and its axis after it. The inputs of an Add may be in either order.
 """
 
 
 def _heads(value: str) -> Pattern:
-    """What was split into heads."""
+    """A value split into heads."""
     return ("Transpose", ("Reshape", value))
 
 
@@ -317,29 +317,31 @@ PATTERNS: tuple[tuple[str, Pattern, str], ...] = (
     ("GuidedWeights", _WEIGHTS, "queries keys penalty hidden divisor"),
     ("MixValues", ("Reshape", ("Transpose", _MIXED)), "weights values"),
 )
-"""Operator, the steps that it stands for, and its inputs among the names of these."""
+"""Operator, the pattern of the nodes that it replaces, and its inputs by their names in the pattern."""
 _DISTANCE = ("Sub", "_", ("Mul", ("MatMul", ("Reshape", "above"))))
 
 
 class _Graph:
-    """A graph as the int8 export leaves it: which node computes a value, and how it got there."""
+    """An int8 graph, in which patterns are matched."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self.producers = {name: node for node in model.graph.node for name in node.output}
-        self.vectors = {one.name for one in model.graph.initializer if len(one.dims) == 1}
-        self.numbers = {one.name for one in model.graph.initializer if list(one.dims) == [1]}
+        dims = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer}
+        self.vectors = {name for name, sizes in dims.items() if len(sizes) == 1}
+        self.numbers = {name for name, sizes in dims.items() if sizes == [1]}
         self.rounds = 0
-        """Rounds of pointer doubling of the tree's distances, once they were found."""
+        """Rounds of pointer doubling of TreeDistance, set when it is matched."""
 
-    def operator(self, node: onnx.NodeProto) -> Found:
+    def operator(self, node: onnx.NodeProto) -> Match:
+        """The operator that the node ends, and its inputs."""
         for name, pattern, inputs in PATTERNS:
             values: dict[str, str] = {}
-            if self._match(node.output[0], pattern, values) and self._holds(name, values):
-                return name, [values[one] for one in inputs.split()]
+            if self._match(node.output[0], pattern, values) and self._allowed(name, values):
+                return name, [values[value] for value in inputs.split()]
         return self._directional_attention(node) or self._tree_distance(node)
 
     def _match(self, value: str, pattern: Pattern, values: dict[str, str]) -> bool:
-        """Whether the value is computed as the pattern says; `values` get the names in it."""
+        """Whether the pattern computes the value; the pattern's names are added to `values`."""
         if isinstance(pattern, str):
             return pattern == "_" or values.setdefault(pattern, value) == value
         kind, *inputs = pattern
@@ -361,29 +363,29 @@ class _Graph:
                 return True
         return False
 
-    def _holds(self, name: str, values: dict[str, str]) -> bool:
-        """What a pattern does not say: a bias is a vector, and the kernel weighs each feature by its own score."""
+    def _allowed(self, name: str, values: dict[str, str]) -> bool:
+        """Conditions besides the pattern, by the kernels: a bias is a vector, and each feature has its own score."""
         if name.startswith("Rescale"):
             return values["bias"] in self.vectors
         if name == "WeightedSum":
-            biased = self.producers.get(values["scores"])
-            one_score = biased and biased.op_type == "Add" and self.numbers & set(biased.input)
-            return not one_score
+            scores = self.producers.get(values["scores"])
+            single_score = scores and scores.op_type == "Add" and self.numbers & set(scores.input)
+            return not single_score
         return True
 
-    def _directional_attention(self, node: onnx.NodeProto) -> Found:
+    def _directional_attention(self, node: onnx.NodeProto) -> Match:
         if node.op_type != "Scan":
             return None
-        body = next(one.g for one in node.attribute if one.name == "body")
-        if [one.op_type for one in body.node] != ATTEND:
+        body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
+        if [step.op_type for step in body.node] != ATTEND:
             return None
         add, _, scale, power, _, _, weigh, _, _ = body.node
         (keys,) = set(add.input) - {body.input[0].name}
         (values,) = set(weigh.input) - {power.output[0]}
         return "DirectionalAttention", [*node.input, keys, values, scale.input[1]]
 
-    def _tree_distance(self, node: onnx.NodeProto) -> Found:
-        """Sizes of two sets of ancestors, less twice what they share."""
+    def _tree_distance(self, node: onnx.NodeProto) -> Match:
+        """The sizes of two sets of ancestors, less twice the number of shared ones."""
         values: dict[str, str] = {}
         if not self._match(node.output[0], _DISTANCE, values):
             return None
@@ -397,5 +399,5 @@ class _Graph:
 
 
 def _axis(node: onnx.NodeProto) -> int:
-    number: int = next(one.i for one in node.attribute if one.name == "axis")
-    return number
+    axis: int = next(attribute.i for attribute in node.attribute if attribute.name == "axis")
+    return axis

@@ -1,4 +1,4 @@
-"""Compare the exported graphs with the torch model, on shapes that the export never saw."""
+"""Compare the exported graphs with the torch model, on shapes other than the one that was traced."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ from heedful.text.graph import open_session
 from heedful.text.vocab import UNKNOWN
 
 TOLERANCE = 1e-4
-"""Largest absolute difference allowed, in an embedding's value or a logit, in shares of the largest logit above 1."""
+"""Largest difference allowed of an embedding's value, or of a logit, relative to the largest logit above 1."""
 SEED = 0
 EXPLAINED = 1000
-"""Size of the largest batch that the explain graph is compared on: it serves single sentences."""
+"""Size of the largest batch on which the explain graph is compared: it serves single sentences."""
 ALPHAS = (1.0, 0.0, 0.1, 0.5, 2.0)
 
 
@@ -35,7 +35,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """Largest differences: `error` to the torch model that was exported, `loss` to that before rounding."""
+    """Largest differences: `error` from the rounded torch model, `loss` from the model before rounding."""
 
     error: float
     loss: float
@@ -68,14 +68,14 @@ def check(
     error, loss, count = 0.0, 0.0, 0
     for case in cases(words, max_tokens, max_pieces, composed):
         feeds = _feeds(case, rounded.encoder)
-        found = _run_graphs(sessions, feeds, rounded.head_inputs)
+        outputs = _run_graphs(sessions, feeds, rounded.head_inputs)
         expected, exact = _run_torch(rounded, feeds), _run_torch(unrounded, feeds)
         if "explain" in sessions and case.batch.ids.size <= EXPLAINED:
-            more = explained(sessions["explain"], rounded.encoder, case)
-            found |= {name: values for name, (values, _) in more.items()}
-            expected |= {name: values for name, (_, values) in more.items()}
-        for graph, values in found.items():
-            # Logits grow with training, and what float32 rounds off them grows in proportion.
+            pairs = explained(sessions["explain"], rounded.encoder, case)
+            outputs |= {name: values for name, (values, _) in pairs.items()}
+            expected |= {name: values for name, (_, values) in pairs.items()}
+        for graph, values in outputs.items():
+            # Logits grow with training, and their float32 rounding errors in proportion.
             size = max(1.0, float(np.abs(expected[graph]).max())) if graph == "head" else 1.0
             difference = float(np.abs(values - expected[graph]).max()) / size
             if not difference <= TOLERANCE:  # written so that NaN fails as well
@@ -93,17 +93,20 @@ def check(
 def explained(
     session: onnxruntime.InferenceSession, model: SentenceEncoder, case: Case
 ) -> dict[str, tuple[Floats, Floats]]:
-    """The vectors of the explain graph and of torch: with every prior, and with each switched off."""
-    found = {}
+    """The vectors of the explain graph and of torch: with all priors, and with each one switched off."""
+    pairs = {}
     priors = model.encoder.priors
     for off in (None, *priors):
         feeds = _feeds(case, model)
         feeds |= {prior: np.array(prior != off) for prior in priors}
         (vectors,) = session.run(["embedding"], feeds)
         with torch.inference_mode():
-            known = model.explain(**{name: torch.as_tensor(v) for name, v in feeds.items()})
-        found["explain" + (f" without {off}" if off else "")] = (vectors, known.sentence.numpy())
-    return found
+            explanation = model.explain(**{name: torch.as_tensor(v) for name, v in feeds.items()})
+        pairs["explain" + (f" without {off}" if off else "")] = (
+            vectors,
+            explanation.sentence.numpy(),
+        )
+    return pairs
 
 
 def cases(
@@ -143,7 +146,7 @@ def cases(
         return rng.integers(1, longest + 1, size)
 
     trees: dict[str, Callable[[int], Ints]] = {
-        "chain": lambda n: np.maximum(np.arange(n) - 1, 0),  # the deepest tree there is
+        "chain": lambda n: np.maximum(np.arange(n) - 1, 0),  # the deepest tree
         "flat tree": lambda n: np.zeros(n, np.int64),
         "forest": lambda n: _forest(rng, n),
         "row of roots": np.arange,
@@ -191,11 +194,11 @@ def _run_graphs(
 ) -> dict[str, Floats]:
     """The embeddings and, with a head, its logits (for pairs: of each embedding and the one before)."""
     (embedding,) = sessions["encoder"].run(None, dict(feeds))
-    found = {"encoder": embedding}
+    outputs = {"encoder": embedding}
     if "head" in sessions:
         sides = dict(zip(head_inputs, (embedding, np.roll(embedding, 1, 0)), strict=False))
-        (found["head"],) = sessions["head"].run(None, sides)
-    return found
+        (outputs["head"],) = sessions["head"].run(None, sides)
+    return outputs
 
 
 def _run_torch(
@@ -204,8 +207,8 @@ def _run_torch(
     """The same as `_run_graphs`, from torch."""
     with torch.inference_mode():
         embedding = model.encoder(**{name: torch.as_tensor(v) for name, v in feeds.items()})
-        found = {"encoder": embedding.numpy()}
+        outputs = {"encoder": embedding.numpy()}
         if model.head is not None:
             sides = dict(zip(model.head_inputs, (embedding, embedding.roll(1, 0)), strict=False))
-            found["head"] = model.head(**sides).numpy()
-    return found
+            outputs["head"] = model.head(**sides).numpy()
+    return outputs

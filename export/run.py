@@ -8,13 +8,13 @@ from typing import Any
 
 from torch import nn
 
-from heedful.export.bundle import TrainedModel, make
+from heedful.export.bundle import TrainedModel, make_bundle
 from heedful.export.bundle_writer import check_replaceable, write
 from heedful.export.dev_split import DevSplit, graph_vectors, read_texts
 from heedful.export.errors import ExportError
 from heedful.export.golden import golden
 from heedful.export.measured import MIN_COSINE, measured
-from heedful.export.open_words import opened
+from heedful.export.open_words import open_vocabulary
 from heedful.export.typical import LEAST, typical
 from heedful.export.weight_storage import Storage
 from heedful.models.composed_words import ComposedWords
@@ -41,9 +41,9 @@ from heedful.training.restore import Run, restore
 from heedful.training.tasks.base import Task
 
 TYPICAL_SENTENCES = 4000
-"""To train on, at most, spread evenly."""
+"""Training sentences of the index at most, evenly spaced."""
 LEAST_COSINE = 0.98
-"""Of `export_smallest`."""
+"""The `least_cosine` of `export_smallest`."""
 THRESHOLD = 0.01
 """Share of training sentences below which an input counts as untypical."""
 
@@ -54,15 +54,17 @@ class Choices:
 
     storage: Storage = "normal"
     int8: bool = True
-    words: int | None = None  # listed words that are kept, the most frequent; None: all
-    composed: int | None = None  # rows that compose the words of a closed list; None: as trained
-    least_cosine: float = MIN_COSINE  # of an embedding's vector to the trained model's
+    words: int | None = None  # how many of the most frequent words to keep; None: all
+    composed: int | None = (
+        None  # rows of subword features for a closed vocabulary; None: as trained
+    )
+    least_cosine: float = MIN_COSINE  # of an embedding's vector to the trained model's, at least
 
 
 def export_run(
     run: Path,
     out: Path,
-    how: Choices,
+    choices: Choices,
     *,
     data: Path,
     parser: Parser,
@@ -71,13 +73,13 @@ def export_run(
 ) -> Card:
     """Write the bundle `out`, whole or not at all, and return its card.
 
-    Weights are rounded once, from those that were trained. On the dev split the graphs are scored and compared
-    with the trained model, and probabilities are calibrated. The bundle gets golden vectors and an index of training
-    sentences. `say` is given what is left out. `task` is given where it is none of `training.tasks`. Raises RunMissing,
-    RunDamaged, ExportError, BundleError; DataMissing where what was chosen needs data that are not there.
+    Weights are rounded once, from the trained ones. On the dev split the graphs are scored and compared with the
+    trained model, and probabilities are calibrated. The bundle gets golden vectors and an index of training sentences.
+    `say` prints what is left out. `task` is for a run of none of `training.tasks`. Raises RunMissing, RunDamaged,
+    ExportError, BundleError; DataMissing where the choices need data that are missing.
     """
     check_replaceable(out)
-    trained = read(run, how.words)
+    trained = read(run, choices.words)
     if trained.parser.fingerprint != parser.fingerprint:
         raise ExportError(
             f"{run} was trained with the parser {trained.parser.name}: name it with --parser"
@@ -87,74 +89,74 @@ def export_run(
         examples = task.dev.read(data)
         task.require("dev", examples)
     except DataMissing as reason:
-        if how.int8:
+        if choices.int8:
             raise
         say(
             "the bundle is not measured, and cannot say how like its training texts a text is (`typical` is null): "
             f"{reason}"
         )
         examples = []
-    if how.composed is not None:
-        trained = opened(trained, how.composed)
-    made = make(trained, out.name, how.storage, int8=how.int8)
-    files = dict(made.files)
-    fields = made.card.fields()
+    if choices.composed is not None:
+        trained = open_vocabulary(trained, choices.composed)
+    bundle = make_bundle(trained, out.name, choices.storage, int8=choices.int8)
+    files = dict(bundle.files)
+    fields = bundle.card.fields()
     if examples:
         dev = DevSplit.read(task, examples, parser, trained)
-        made = measured(made, trained, dev, how.least_cosine)
-        fields = made.card.fields()
+        bundle = measured(bundle, trained, dev, choices.least_cosine)
+        fields = bundle.card.fields()
         texts = evenly(task.texts(data), TYPICAL_SENTENCES)
-        sample = [one for one in read_texts(texts, parser, trained) if len(one)]
+        sample = [sentence for sentence in read_texts(texts, parser, trained) if len(sentence)]
         if len(sample) >= LEAST:
-            files[TYPICAL], fields["typical"] = _typical(made, sample, task)
+            files[TYPICAL], fields["typical"] = _typical(bundle, sample, task)
         else:
             say(
                 f"the bundle cannot say how like its training texts a text is (`typical` is null): that takes {LEAST} "
                 f"training texts, here are {len(sample)}"
             )
-    files[GOLDEN] = golden(made, parser.parse).to_bytes()
+    files[GOLDEN] = golden(bundle, parser.parse).to_bytes()
     return write(out, fields, files)
 
 
-def export_smallest(run: Path, out: Path, **how: Any) -> Card:
-    """`export_run` with small storage, or in float32 where vectors then move too far. Raises what it raises.
+def export_smallest(run: Path, out: Path, **keywords: Any) -> Card:
+    """`export_run` with small storage and int8, or without where vectors then move too far; raises the same errors.
 
-    Rare words in long texts move them more than the sentences that our own bundles are compared on, and the caller
-    measures the bundle: so vectors may be a little farther from the trained ones.
+    Vectors may move farther than in `export_run`: a user's long texts with rare words move them more than the sentences
+    that the shipped bundles are compared on, and the caller measures the bundle.
     """
     try:
-        return export_run(run, out, Choices("small", least_cosine=LEAST_COSINE), **how)
+        return export_run(run, out, Choices("small", least_cosine=LEAST_COSINE), **keywords)
     except ExportError as error:
-        how["say"](f"{error}; exported without int8")
-        return export_run(run, out, Choices(int8=False, least_cosine=LEAST_COSINE), **how)
+        keywords["say"](f"{error}; exported without int8")
+        return export_run(run, out, Choices(int8=False, least_cosine=LEAST_COSINE), **keywords)
 
 
-def _typical(made: Bundle, sample: Sequence[Sentence], task: Task) -> tuple[bytes, TypicalCard]:
-    """The index of training sentences, and what the card says of it."""
-    served = ENCODER_INT8 if ENCODER_INT8 in made.files else ENCODER
-    index = typical(graph_vectors(made, served, sample)[:, : made.card.dimension])
-    about = TypicalCard(
+def _typical(bundle: Bundle, sample: Sequence[Sentence], task: Task) -> tuple[bytes, TypicalCard]:
+    """The index of training sentences, and its entry on the card."""
+    served = ENCODER_INT8 if ENCODER_INT8 in bundle.files else ENCODER
+    index = typical(graph_vectors(bundle, served, sample)[:, : bundle.card.dimension])
+    facts = TypicalCard(
         dataset=" + ".join(dict.fromkeys(source.name for source in task.train)),
         sentences=len(sample) - len(sample) // 2,
         centroids=len(index.centroids),
         threshold=THRESHOLD,
     )
-    return index.to_bytes(), about
+    return index.to_bytes(), facts
 
 
 def read(run: Path, words: int | None = None) -> TrainedModel:
     """The best weights of a finished run, and the scores that `python -m tools evaluate --run` recorded.
 
-    With `words` only so many listed words are kept, the most frequent. Raises RunMissing if the run has not
-    finished, RunDamaged, and ExportError if it has not learned to compose the others.
+    With `words` only so many of the most frequent words are kept. Raises RunMissing if the run has not finished,
+    RunDamaged, and ExportError if it has not learned to compose the other words.
     """
     restored = restore(run)
     lexicon = restored.lexicon if words is None else _shorten(restored, words)
     config, record, model = restored.config, restored.record, restored.model
     kind, labels = record["kind"], tuple(record["labels"])
-    recorded = ScoreCard(split="dev", **{"metric": "accuracy", **record["dev"]})
-    scores = {(recorded.dataset, "dev", recorded.metric): recorded}
-    # What was measured through a bundle replaces training's score.
+    dev = ScoreCard(split="dev", **{"metric": "accuracy", **record["dev"]})
+    scores = {(dev.dataset, "dev", dev.metric): dev}
+    # A score measured through a bundle replaces the one of the training.
     for score in map(ScoreCard.model_validate, checkpoint.scores(run)):
         scores[score.dataset, score.split, score.metric] = score
     return TrainedModel(
@@ -188,15 +190,15 @@ def read(run: Path, words: int | None = None) -> TrainedModel:
 
 
 def _shorten(run: Run, words: int) -> Vocab:
-    """Cut the model's word table; the vocabulary of what is left."""
-    listed = run.model.sentence.embedding
-    if not isinstance(run.lexicon, Vocab) or not isinstance(listed, ComposedWords):
+    """Cut the model's word table, in place; returns the vocabulary of the words that are left."""
+    embedding = run.model.sentence.embedding
+    if not isinstance(run.lexicon, Vocab) or not isinstance(embedding, ComposedWords):
         raise ExportError(
             "--words needs a run that composes unlisted words: `subword_rows` in [words]"
         )
-    kept = Vocab(run.lexicon.words[len(SPECIAL) :][:words], run.lexicon.composed)
-    listed.table = nn.Embedding.from_pretrained(listed.table.weight[: len(kept)])
-    return kept
+    vocab = Vocab(run.lexicon.words[len(SPECIAL) :][:words], run.lexicon.composed)
+    embedding.table = nn.Embedding.from_pretrained(embedding.table.weight[: len(vocab)])
+    return vocab
 
 
 def _vectors(config: RunConfig) -> str:

@@ -19,27 +19,18 @@ from heedful.export.weight_storage import weight_keys
 from heedful.models.pieces import PieceEmbedding
 from heedful.models.sentence import Encoder, SentenceEncoder
 from heedful.runtime.bundles.bundle import Bundle
-from heedful.runtime.bundles.card import (
-    ENCODER,
-    GOLDEN,
-    TOKENIZER,
-    Card,
-    TrainingCard,
-)
+from heedful.runtime.bundles.card import ENCODER, GOLDEN, TOKENIZER, Card, TrainingCard
 from heedful.text.parse import Parser
 from heedful.text.whole_text import WholeText
 from heedful.training import teachers
 from heedful.training.source_commit import source_commit
 
 LEAST_COSINE = 0.95
-"""Between a golden sentence's vector in int8 and in float32."""
+"""Least cosine of a golden sentence's vector in int8 to that in float32."""
 
 
 class Pooled(Encoder):
-    """The sentence vector of a transformer as it is: what sentence-transformers serves.
-
-    Gives the vector that its pieces are pooled to, scaled to length 1 with `normalize`.
-    """
+    """The pooled vector of a transformer, scaled to length 1 with `normalize`, as sentence-transformers gives it."""
 
     inputs = ("cls",)
 
@@ -55,23 +46,25 @@ class Pooled(Encoder):
 def import_encoder(name: str, out: Path, parser: Parser, *, int8: bool, command: str) -> Card:
     """Write the bundle `out` of the encoder `name`, as `teachers.folder` finds it, and return its card.
 
-    Its vectors are equal to TOLERANCE to the encoder's; with `int8` there is a graph of int8 products beside, which a
+    Its vectors are equal to TOLERANCE to the encoder's; with `int8` there is also a graph of int8 products, which a
     CPU serves. Raises ConfigError, DataMissing, ExportError, BundleError.
     """
     check_replaceable(out)
     teacher = teachers.load(name)
-    how = teacher.settings
+    settings = teacher.settings
     teacher.model.set_attn_implementation("eager")
-    embedding = PieceEmbedding(teacher.model, frozen=True, sentence=how.pooling)
-    pooled = Pooled(teacher.size, normalize=how.normalize)
+    embedding = PieceEmbedding(teacher.model, frozen=True, sentence=settings.pooling)
+    pooled = Pooled(teacher.size, normalize=settings.normalize)
     model = SentenceEncoder(embedding, pooled).eval()
     try:
-        lexicon = _lexicon(teachers.folder(name), how)
+        lexicon = _lexicon(teachers.folder(name), settings)
     except ValueError as error:
         raise ExportError(f"{name}: {error}") from error
     encoder = encoder_graph(model)
     exact = ParityModel(model, None, ())
-    parity = check({"encoder": encoder}, exact, exact, len(lexicon), how.longest - 2, how.longest)
+    parity = check(
+        {"encoder": encoder}, exact, exact, len(lexicon), settings.longest - 2, settings.longest
+    )
     files = {ENCODER: encoder, TOKENIZER: lexicon.text.encode()}
     place = teachers.folder(name)
     fields: dict[str, Any] = {
@@ -79,13 +72,17 @@ def import_encoder(name: str, out: Path, parser: Parser, *, int8: bool, command:
         "kind": "embedding",
         "encoder": {
             "name": "transformer",
-            "config": {"dim": teacher.size, "pooling": how.pooling, "normalize": how.normalize},
+            "config": {
+                "dim": teacher.size,
+                "pooling": settings.pooling,
+                "normalize": settings.normalize,
+            },
             "parameters": 0,
             "paper": f"imported: {name}",
         },
         "dimension": teacher.size,
         "labels": (),
-        "max_tokens": how.longest - 2,
+        "max_tokens": settings.longest - 2,
         "tree": False,
         "cost": "quadratic",
         "alpha": None,
@@ -118,12 +115,15 @@ def import_encoder(name: str, out: Path, parser: Parser, *, int8: bool, command:
 
 
 def _in_int8(exact: Bundle, model: nn.Module, parser: Parser) -> Bundle:
-    """With graphs whose products are int8. Raises ExportError where a golden sentence's vector moves too far."""
-    made = int8_files(exact.files[ENCODER], None, exact.card, exact.vocab, weight_keys(model))
-    files, fields = {**exact.files, **made.files}, exact.card.fields() | {"int8": unmeasured(made)}
+    """The bundle with an int8 graph. Raises ExportError where a golden sentence's vector moves too far."""
+    graphs = int8_files(exact.files[ENCODER], None, exact.card, exact.vocab, weight_keys(model))
+    files, fields = (
+        {**exact.files, **graphs.files},
+        exact.card.fields() | {"int8": unmeasured(graphs)},
+    )
     bundle = Bundle(exact.folder, card_of(exact.card.name, fields, files), files, exact.vocab)
-    before = golden(exact, parser.parse).outputs["float32"].vectors
-    cosines = (before * golden(bundle, parser.parse).outputs["int8"].vectors).sum(axis=1)
+    vectors = golden(exact, parser.parse).outputs["float32"].vectors
+    cosines = (vectors * golden(bundle, parser.parse).outputs["int8"].vectors).sum(axis=1)
     if not cosines.min() >= LEAST_COSINE:
         raise ExportError(
             f"{exact.card.name}: in int8 the lowest cosine of a golden sentence's vector to the encoder's is "
@@ -137,12 +137,12 @@ def _in_int8(exact: Bundle, model: nn.Module, parser: Parser) -> Bundle:
         "cosine": float(cosines.min()),
         "sentences": len(cosines),
     }
-    fields["int8"] = unmeasured(made) | measured
+    fields["int8"] = unmeasured(graphs) | measured
     return replace(bundle, card=card_of(exact.card.name, fields, files))
 
 
-def _lexicon(place: Path, how: teachers.Settings) -> WholeText:
-    """Its tokenizer, which puts the prompt before a text and makes it lower case where the encoder's files say so.
+def _lexicon(place: Path, settings: teachers.Settings) -> WholeText:
+    """The encoder's tokenizer, which prepends the prompt and makes a text lower case where the settings say so.
 
     Raises ValueError.
     """
@@ -150,20 +150,17 @@ def _lexicon(place: Path, how: teachers.Settings) -> WholeText:
         tokenizer = Tokenizer.from_file(str(place / "tokenizer.json"))
     except Exception as error:  # tokenizers raises nothing narrower
         raise ValueError(f"{place / 'tokenizer.json'} is no tokenizer: {error}") from error
-    before: list[Any] = [normalizers.Prepend(how.prompt)] if how.prompt else []
-    before += [normalizers.Lowercase()] if how.lower else []
-    if before:
-        own = [tokenizer.normalizer] if tokenizer.normalizer else []
-        tokenizer.normalizer = normalizers.Sequence([*before, *own])
-    return WholeText(tokenizer, how.longest)
+    steps: list[Any] = [normalizers.Prepend(settings.prompt)] if settings.prompt else []
+    steps += [normalizers.Lowercase()] if settings.lower else []
+    if steps:
+        original = [tokenizer.normalizer] if tokenizer.normalizer else []
+        tokenizer.normalizer = normalizers.Sequence([*steps, *original])
+    return WholeText(tokenizer, settings.longest)
 
 
 def _licence(place: Path) -> str:
-    """What the model's own page says, in the lines before its text."""
+    """The licence in the header of the model's page."""
     page = place / "README.md"
-    found = (
-        re.search(r"^license: *(\S+)", page.read_text(encoding="utf-8"), re.M)
-        if page.is_file()
-        else None
-    )
-    return found[1] if found else "not stated: see the page of the encoder"
+    text = page.read_text(encoding="utf-8") if page.is_file() else ""
+    match = re.search(r"^license: *(\S+)", text, re.M)
+    return match[1] if match else "not stated: see the page of the encoder"

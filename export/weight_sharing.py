@@ -1,8 +1,7 @@
 """explain.onnx without weights: it takes them as inputs, and its metadata locate them in encoder.onnx.
 
-A bundle, and a process, then hold each weight once: the runtime feeds slices of the file's bytes.
-ONNX's external data would do for the file, but ONNX Runtime maps it, so that a later copy over it
-would change a running model, or reads it a second time.
+A bundle, and a process, then hold each weight once: the runtime feeds slices of the file's bytes. With ONNX's external
+data ONNX Runtime would map the file, so that a later copy over it would change a running model, or read it twice.
 """
 
 import copy
@@ -19,35 +18,34 @@ MIN_BYTES = 64
 def share_weights(graph: bytes, encoder: bytes, *, vectors: bool = True) -> bytes:
     """Replace each tensor of `graph` that the graph `encoder` holds too by an input.
 
-    With `vectors=False`, keep 1-D tensors inline: folding them as constants changes last-bit
-    rounding, which breaks int8.
+    With `vectors=False`, keep 1-D tensors inline: an int8 graph depends on how ONNX Runtime folds them as constants, to
+    the last bit.
 
-    Tensors are matched by their bytes, because the exporter invents names. The metadata hold JSON:
-    `weights` maps each such input to its offset in `encoder`; `shared` maps each tensor that the
-    encoder's session uses as it is to the input of the same bytes. That is the word table: matrices
-    are float16, and become float32 when the session is opened.
+    Tensors are matched by their bytes, because the exporter invents names. The metadata hold JSON: `weights` maps each
+    such input to its offset in `encoder`; `shared` maps each tensor that the encoder's session uses unchanged to the
+    input of the same bytes. That is the word table: matrices are float16, and become float32 when the session opens.
     """
     model = onnx.load_from_string(graph)
-    kept = {
+    encoder_tensors = {
         tensor.raw_data: tensor.name
         for tensor in onnx.load_from_string(encoder).graph.initializer
         if len(tensor.dims) > 1 and tensor.data_type != TensorProto.FLOAT16
     }
-    own, weights, shared = [], {}, {}
+    inline, weights, shared = [], {}, {}
     for tensor in model.graph.initializer:
         content = tensor.raw_data
         small = len(content) < MIN_BYTES or (len(tensor.dims) < 2 and not vectors)
         if small or (offset := encoder.find(content)) < 0:
-            own.append(tensor)
+            inline.append(tensor)
             continue
         weights[tensor.name] = offset
-        if content in kept:
-            shared[kept[content]] = tensor.name
+        if content in encoder_tensors:
+            shared[encoder_tensors[content]] = tensor.name
         model.graph.input.append(
             helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
         )
     del model.graph.initializer[:]
-    model.graph.initializer.extend(own)
+    model.graph.initializer.extend(inline)
     for key, value in (("weights", weights), ("shared", shared)):
         model.metadata_props.add(key=key, value=json.dumps(value))
     onnx.checker.check_model(model, full_check=True)
@@ -80,13 +78,13 @@ def restore_weights(graph: bytes, encoder: bytes) -> onnx.ModelProto:
 
 def externalize_weights(model: onnx.ModelProto, weights: bytes, file: str) -> bytes:
     """Replace the tensors that `weights`, the content of `file`, holds too by references into that file."""
-    made = copy.deepcopy(model)
-    for tensor in made.graph.initializer:
+    referring = copy.deepcopy(model)
+    for tensor in referring.graph.initializer:
         content = tensor.raw_data
         if len(content) >= MIN_BYTES and (offset := weights.find(content)) >= 0:
             onnx.external_data_helper.set_external_data(tensor, file, offset, len(content))
             tensor.ClearField("raw_data")
-    return serialize(made)
+    return serialize(referring)
 
 
 def inline_weights(graph: bytes, weights: bytes) -> onnx.ModelProto:
@@ -94,16 +92,16 @@ def inline_weights(graph: bytes, weights: bytes) -> onnx.ModelProto:
     model = onnx.load_from_string(graph)
     for tensor in model.graph.initializer:
         if tensor.data_location == TensorProto.EXTERNAL:
-            where = onnx.external_data_helper.ExternalDataInfo(tensor)
-            assert where.offset is not None  # `externalize_weights` sets both
-            assert where.length is not None
-            tensor.raw_data = weights[where.offset : where.offset + where.length]
+            info = onnx.external_data_helper.ExternalDataInfo(tensor)
+            assert info.offset is not None  # `externalize_weights` sets both
+            assert info.length is not None
+            tensor.raw_data = weights[info.offset : info.offset + info.length]
             tensor.data_location = TensorProto.DEFAULT
             del tensor.external_data[:]
     return model
 
 
 def serialize(model: onnx.ModelProto) -> bytes:
-    """The same bytes for the same model."""
+    """The model's bytes, the same for the same model."""
     content: bytes = model.SerializeToString(deterministic=True)
     return content

@@ -1,9 +1,9 @@
-"""Round the weights of a trained model, once, to how its bundle stores them.
+"""Round the weights of a trained model, once, to the precision in which its bundle stores them.
 
-The word tables are replaced in torch before the model is traced (`store_tables`): rows of int8 with a float32 scale,
-or 4 bits, of which only the rows of a batch's words are read. Matrices are traced as trained and rounded in the
-graph: to bytes where products are computed in integers (`export.int8`), else to float16 (`store_half`), which the graph
-casts and ONNX Runtime folds once at load. `round_weights` gives torch the same values, so that graph and
+The word tables are replaced in torch before the model is traced (`store_tables`): int8 rows with a float32 scale each,
+or 4 bits; a graph reads only the rows of a batch's words. Matrices are traced as trained and rounded in the graph: to
+bytes where products are computed in integers (`export.int8`), else to float16 (`store_half`), which the graph casts and
+ONNX Runtime folds once at load. `round_weights` gives torch the same values, so that graph and
 model must agree exactly; activations are never rounded, so that a sentence's vector does not depend on its batch.
 """
 
@@ -24,8 +24,8 @@ from heedful.models.lama import LAMA
 from heedful.text.arrays import Floats
 
 Storage = Literal["normal", "small"]
-"""Normal: matrices float16, tables int8. Small: matrices int8, a table of more than LARGE values int4, and that of the
-features that compose words. A table that was trained in 4 bits keeps them in both."""
+"""normal: matrices float16, tables int8. small: matrices int8; int4 for a table of more than LARGE values and for
+subword features. Both store a table that was trained in 4 bits in 4 bits."""
 LARGE = 2**20
 
 
@@ -44,7 +44,7 @@ class Int8Linear(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """The matrix that is computed with, in float32."""
+        """The matrix (out, in) in float32."""
         return self.rows.float() * self.scales
 
     def forward(self, x: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ class Int8Linear(nn.Module):
 
 
 def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """(V, D) -> int8 rows and scales (V, 1), so that each row's largest value is 127."""
+    """(V, D) -> int8 rows (V, D) and scales (V, 1); each row's largest byte is 127."""
     weight = weight.detach()
     scales = weight.abs().amax(dim=1, keepdim=True) / 127
     scales = torch.where(scales > 0, scales, 1)  # an empty row stays empty
@@ -92,7 +92,7 @@ class Int4Table(nn.Module):
         super().__init__()
         if weight.shape[1] % 2:
             raise ValueError(
-                f"a table of {weight.shape[1]} features has no int4 form: an even number has"
+                f"a table of {weight.shape[1]} features has no int4 form: it needs an even number"
             )
         values, steps, least = coded(weight)
         self.block = values.shape[-1]
@@ -120,16 +120,16 @@ def round_weights(
 ) -> None:
     """Give the model the values that its graph computes with, in place.
 
-    `int8` are the keys of matrices that are stored as columns of bytes. `linear` as in `store_tables`. Raises
+    `int8` are the keys of matrices stored as columns of bytes; `linear` is that of `store_tables`. Raises
     ValueError for a weight that is not finite, or is beyond float16.
     """
     store_tables(model, storage, linear=linear)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            stored = [(view, held) for view, held in _forms(parameter) if key(held) in int8]
+            stored = [(view, array) for view, array in _forms(parameter) if key(array) in int8]
             if stored:
-                view, held = stored[0]
-                columns, scales = int8_columns(held)
+                view, array = stored[0]
+                columns, scales = int8_columns(array)
                 view.copy_(torch.from_numpy((columns * scales).reshape(view.shape)))
             elif parameter.dim() > 1:
                 parameter.copy_(parameter.half())
@@ -144,12 +144,15 @@ def store_tables(model: nn.Module, storage: Storage, *, linear: bool | None = No
     weight that is not finite.
     """
     linear = storage == "small" if linear is None else linear
-    for name, parameter in model.named_parameters():  # first: int8 rows hide NaN
+    for (
+        name,
+        parameter,
+    ) in model.named_parameters():  # before the rounding, because int8 rows hide NaN
         if not parameter.isfinite().all():
             raise ValueError(f"a weight of {name} is not a finite number: train with a lower rate")
     for module in list(model.modules()):
         if isinstance(module, LAMA) and module.context is not None:
-            # The exporter folds its product with the context, which is fixed: it must be rounded before.
+            # Rounded here, because the exporter folds its product with the fixed context.
             factors = module.attention.context_factors.weight
             factors.data = factors.data.half().float()
         for name, child in module.named_children():
@@ -163,16 +166,13 @@ def store_tables(model: nn.Module, storage: Storage, *, linear: bool | None = No
 
 
 def weight_keys(model: nn.Module) -> dict[str, str]:
-    """The keys of all that a graph may hold of the weights of two dimensions or more, and the parameters' names."""
-    named = model.named_parameters()
-    return {key(held): name for name, one in named for _, held in _forms(one.detach())}
+    """Key -> parameter's name, for each form of a weight of two or more dimensions in which a graph may hold it."""
+    weights = [(name, parameter.detach()) for name, parameter in model.named_parameters()]
+    return {key(array): name for name, weight in weights for _, array in _forms(weight)}
 
 
 def _forms(weight: Tensor) -> Iterator[tuple[Tensor, Floats]]:
-    """Views of a weight, each with the array as which a graph may hold it.
-
-    It holds a weight as it is, and a matrix turned round.
-    """
+    """The forms in which a graph may hold a weight, as view and array: the weight, and a matrix's transpose."""
     if weight.dim() > 1:
         yield weight, weight.numpy()
     if weight.dim() == 2:
@@ -180,9 +180,9 @@ def _forms(weight: Tensor) -> Iterator[tuple[Tensor, Floats]]:
 
 
 def store_half(model: onnx.ModelProto, weights: Mapping[str, str] = {}) -> onnx.ModelProto:
-    """Store as float16 the matrices of these keys, and every other one that float16 holds without loss, in place.
+    """Store as float16, in place, the matrices of these keys, and all others that float16 holds without loss.
 
-    `weights` are as `weight_keys` gives them. Raises ValueError for a weight beyond float16.
+    `weights` are those of `weight_keys`. Raises ValueError for a weight beyond float16.
     """
     casts = []
     inputs = {value.name for value in model.graph.input}

@@ -1,7 +1,7 @@
 """Sentence vectors that carry their first words, and a head that aligns the words of two sentences.
 
 The words are compared late (Khattab and Zaharia 2020, ColBERT): each sentence is still encoded by itself. The head is
-that of Parikh et al. 2016, A Decomposable Attention Model for Natural Language Inference, beside the usual one.
+that of Parikh et al. 2016, A Decomposable Attention Model for Natural Language Inference, in addition to `NLIHead`.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from torch.nn import functional
 from heedful.models.heads import NLIHead, two_layers
 
 WORDS = 40
-"""Words that a sentence vector carries. What comes later is in the rest of the vector."""
+"""Words that a sentence vector carries; later words are only in the rest of the vector."""
 ABSENT = -1e4
-"""Score of a word that is not there: less than any other, and finite where none is."""
+"""Score of a missing word: lower than any other, and finite where a sentence has no word."""
 
 
 class FirstWords(nn.Module):
@@ -36,8 +36,8 @@ class AlignedNLIHead(NLIHead):
     """Two experts: NLIHead over the sentence vectors, and the same classes by the sentences' aligned words.
 
     Their answer is a product of experts (Hinton 2002): the mean of their log probabilities. With `gated` the weights of
-    that mean depend on the pair (Jacobs et al. 1991, Adaptive Mixtures of Local Experts): the compared words tell pairs
-    of nearly the same words, whose sentence vectors are nearly equal.
+    that mean depend on the pair (Jacobs et al. 1991, Adaptive Mixtures of Local Experts): the aligned words recognise
+    pairs of nearly the same words, whose sentence vectors are nearly equal.
     Eq. (1)-(7) of Parikh et al. with a linear layer for F, and with the mean and the maximum of the compared words in
     place of their sum, so that long sentences weigh no more than short ones. `size` is that of `FirstWords`; a compared
     word has as many features.
@@ -71,14 +71,14 @@ class AlignedNLIHead(NLIHead):
         Each is trained with its own loss: one loss for their product leaves the words with nothing to learn. The third
         trains the gate alone.
         """
-        whole, aligned, share = self._answers(first, second)
+        by_sentence, by_words, share = self._answers(first, second)
         if self.gate is None:
-            return whole, aligned
-        return whole, aligned, _product(whole.detach(), aligned.detach(), share)
+            return by_sentence, by_words
+        return by_sentence, by_words, _product(by_sentence.detach(), by_words.detach(), share)
 
     def _answers(self, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor, Tensor | float]:
         """The logits (B, classes) of both experts, and the weight (B, 1) of the second."""
-        whole = super().forward(first[:, : self.sentence], second[:, : self.sentence])
+        by_sentence = super().forward(first[:, : self.sentence], second[:, : self.sentence])
         (a, present_a), (b, present_b) = (
             _words(side[:, self.sentence :], self.size) for side in (first, second)
         )
@@ -92,19 +92,18 @@ class AlignedNLIHead(NLIHead):
         parts = [*self._compared(a, beta, present_a), *self._compared(b, alpha, present_b)]
         compared = torch.cat(parts, dim=-1)
         share = 0.5 if self.gate is None else self.gate(compared.detach()).sigmoid()
-        return whole, self.aggregate(compared), share
+        return by_sentence, self.aggregate(compared), share
 
     def _compared(self, words: Tensor, aligned: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the maximum (B, size) over a sentence's words (B, L, size)."""
 
         def compare(a: Tensor, b: Tensor) -> Tensor:
-            found: Tensor = self.compare(torch.cat([a, b, a - b, a * b], dim=-1))
-            return found
+            compared: Tensor = self.compare(torch.cat([a, b, a - b, a * b], dim=-1))
+            return compared
 
-        found = _apply_to_present(
-            compare, present, words, aligned
-        )  # not negative: zero is no maximum
-        return found.sum(1) / present.sum(1, keepdim=True).clamp(min=1), found.amax(1)
+        # Never negative, so that the zeros of missing words do not change the maximum.
+        compared = _apply_to_present(compare, present, words, aligned)
+        return compared.sum(1) / present.sum(1, keepdim=True).clamp(min=1), compared.amax(1)
 
 
 def _product(first: Tensor, second: Tensor, share: Tensor | float) -> Tensor:
@@ -117,19 +116,19 @@ def _apply_to_present(
 ) -> Tensor:
     """Apply `function` to features (B, L, E) where a word is present (B, L) -> (B, L, F); zero elsewhere.
 
-    It reads the words without their padding, which is half of a batch.
+    It does not compute the padding, which is half of a batch.
     """
-    there = present.flatten()
-    places = there.nonzero().squeeze(1)  # (W,)
-    found = function(*(one.flatten(0, 1).index_select(0, places) for one in features))
-    rows = torch.where(there, there.cumsum(0), 0)  # row 0: no word
-    padded: Tensor = functional.pad(found, (0, 0, 1, 0)).index_select(0, rows)
-    spread: Tensor = padded.unflatten(0, present.shape)
-    return spread
+    flat = present.flatten()
+    places = flat.nonzero().squeeze(1)  # (W,)
+    results = function(*(each.flatten(0, 1).index_select(0, places) for each in features))
+    rows = torch.where(flat, flat.cumsum(0), 0)  # row 0: no word
+    padded: Tensor = functional.pad(results, (0, 0, 1, 0)).index_select(0, rows)
+    unflattened: Tensor = padded.unflatten(0, present.shape)
+    return unflattened
 
 
 def _words(features: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """(B, WORDS * size) -> words (B, L, size) and which are there (B, L): L, of the longest, saves most of the time."""
+    """(B, WORDS * size) -> words (B, L, size) and whether each exists (B, L), with L of the longest, to save time."""
     words = features.unflatten(1, (WORDS, size))
     present = words.abs().amax(-1) > 0
     longest = cast(int, present.any(0).sum().clamp(min=1).item())  # int(..) stops the exporter

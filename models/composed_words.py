@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 SIGNATURE_WEIGHT = 0.1
-"""The signature only tells two words apart that nothing else does: it must not drown the spelling."""
+"""The signature only tells words of the same features apart: it must weigh less than the spelling."""
 
 
 class ComposedWords(nn.Module):
@@ -15,11 +15,11 @@ class ComposedWords(nn.Module):
         super().__init__()
         self.signature = signature
         self.table = table
-        layer = type(table)  # rounded as the table is
+        layer = type(table)  # the same rounding as the table's
         self.features = layer(rows, table.embedding_dim, padding_idx=0, sparse=True)
 
     def reset(self, generator: torch.Generator) -> None:
-        """Small random features."""
+        """Initialise the features with small random values."""
         with torch.no_grad():
             self.features.weight.normal_(0, 0.1, generator=generator)
             self.features.weight[0] = 0
@@ -32,14 +32,14 @@ class ComposedWords(nn.Module):
         return self.fill(ids, features, self.table(ids.clamp(min=0)))
 
     def fill(self, ids: Tensor, features: Tensor, listed: Tensor) -> Tensor:
-        """The vectors of listed words (B, L, D), with composed ones in place of those with a negative id."""
-        # A row before the first, so that there are two or more: ONNX Runtime adds one alone in another order.
+        """The vectors of listed words (B, L, D), with composed ones where the id is negative."""
+        # A zero row first, so that there are at least two: ONNX Runtime adds a single row in another order.
         vectors = self.compose(nn.functional.pad(features, (0, 0, 1, 0)))
         composed = nn.functional.embedding((-ids).clamp(min=0), vectors)
         return torch.where((ids < 0)[:, :, None], composed, listed)
 
     def compose(self, features: Tensor) -> Tensor:
-        """(K, F) -> (K, D): the mean of the features that are there, and a signature that is not trained."""
+        """(K, F) -> (K, D): the mean of a word's features, and the signature, which is not trained."""
         vectors = self.features(features)  # (K, F, D), zero where there is no feature
         spelled, signature = vectors[:, : -self.signature], vectors[:, -self.signature :].detach()
         count = (features[:, : -self.signature] > 0).sum(1, keepdim=True).clamp(min=1)

@@ -8,8 +8,8 @@ from torch.nn import functional
 class Convolution(nn.Module):
     """y_l = b + sum over s of W_s x_(l + s - padding), with zeros beyond the sentence.
 
-    One product gives W_s x_l for every word and all K matrices of the kernel; then what belongs to one word is added
-    up, in the order of s, whatever the batch. `export.int8` computes the product in integers.
+    One product gives W_s x_l for every word and all K matrices of the kernel; then the terms of each word are added in
+    the order of s, whatever the batch. `export.int8` computes the product in integers.
     """
 
     def __init__(self, layer: nn.Conv1d) -> None:
@@ -18,9 +18,8 @@ class Convolution(nn.Module):
         assert layer.bias is not None
         (self.kernel,), self.padding = layer.kernel_size, int(layer.padding[0])
         matrix = layer.weight.detach().permute(1, 2, 0).flatten(1)
-        self.weight = nn.Parameter(
-            matrix
-        )  # (C, K N): column s N + n is the n-th filter's s-th word
+        # (C, K N): column s N + n is the n-th filter's s-th word.
+        self.weight = nn.Parameter(matrix)
         self.bias = layer.bias
 
     def forward(self, x: Tensor) -> Tensor:

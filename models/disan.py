@@ -24,7 +24,7 @@ MaskName = Literal["forward", "backward", "diag-disabled"]
 
 
 def glorot(module: nn.Module) -> None:
-    """Initialise a linear layer as the paper does: Glorot, zero bias. Made for `nn.Module.apply`."""
+    """Initialise a linear layer as the paper does: Glorot, zero bias. For `nn.Module.apply`."""
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
         if module.bias is not None:
@@ -52,20 +52,20 @@ def scan(
 ) -> tuple[Tensor, ...]:
     """A loop over tokens that is exported as one ONNX Scan node.
 
-    It runs `step(*carry, *x, *constants) -> (*carry, *outputs)` for each x along the first axis of `xs`, and gives the
-    outputs, stacked along a new first axis. `step` may read nothing but its arguments and returns no tensor twice and
-    none of its arguments: torch refuses to export it otherwise.
+    It runs `step(*carry, *x, *constants) -> (*carry, *outputs)` for each x along the first axis of `xs`, and returns
+    the outputs, stacked along a new first axis. `step` must read only its arguments, and return no tensor twice and
+    none of its arguments: otherwise torch does not export it.
     """
-    kept = len(carry)
+    carried = len(carry)
     if torch.compiler.is_exporting():
         results = torch.ops.higher_order.scan(step, list(carry), list(xs), tuple(constants))
-        return tuple(results[kept:])
+        return tuple(results[carried:])
     # torch's scan compiles its step first: in training a plain loop is simpler and as fast.
     state, outputs = tuple(carry), []
     for x in zip(*(tensor.unbind() for tensor in xs), strict=True):
         results = step(*state, *x, *constants)
-        state = results[:kept]
-        outputs.append(results[kept:])
+        state = results[:carried]
+        outputs.append(results[carried:])
     return tuple(torch.stack(output) for output in zip(*outputs, strict=True))
 
 
@@ -83,7 +83,7 @@ def attend(query: Tensor, allowed: Tensor, keys: Tensor, values: Tensor) -> tupl
 def weigh(query: Tensor, allowed: Tensor, keys: Tensor) -> tuple[Tensor]:
     """The weights of eq. (15) for one reference token, the mean over features: (B, 1, L).
 
-    Takes what `attend` takes. Zero where the token may attend to nothing.
+    The arguments are those of `attend`. Zero where the token may attend to nothing.
     """
     powers, total = numerators(query, allowed, keys)
     return (allowed * (powers / total).mean(-1)[:, None],)
@@ -122,7 +122,7 @@ class DirectionalAttention(nn.Module):
     def explain(
         self, x: Tensor, mask: Tensor, direction: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As `forward`; with the attention (B, L, L) and the gate (B, L), means over features."""
+        """`forward` with the attention (B, L, L) and the gate (B, L), means over features."""
         h = self.context(x)
         references, keys = self.pairs(h, mask, direction)
         (s,) = scan(attend, [], references, [keys, h])

@@ -91,8 +91,8 @@ class WordFeatures(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """x (B, L, D), mask (B, L) boolean -> (B, m, L, size)."""
         words = functional.leaky_relu(self.projection(self.cnn(self.dropout(x), mask)))
-        each: Tensor = words.unflatten(-1, self.shape)
-        return each.transpose(1, 2)
+        by_attention: Tensor = words.unflatten(-1, self.shape)
+        return by_attention.transpose(1, 2)
 
 
 def dynamic_attention(x: Tensor, mask: Tensor, iterations: int) -> tuple[Tensor, Tensor]:

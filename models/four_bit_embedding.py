@@ -1,16 +1,16 @@
-"""A word table that is trained as a bundle stores it: in 4 bits (`heedful export --storage small`)."""
+"""A word table that is trained in the 4 bits in which a bundle stores it (`heedful export --storage small`)."""
 
 import torch
 from torch import Tensor, nn
 
 BLOCK = 32
-"""Maximum of neighbouring values in a row that share a scale; their number divides the row."""
+"""Neighbouring values of a row that share a scale, at most; their number divides the row's length."""
 
 
 class FourBitEmbedding(nn.Embedding):
-    """An embedding layer whose rows are rounded to 4 bits as they are read; the gradient passes straight through.
+    """An embedding layer whose rows are rounded to 4 bits when they are read, with a straight-through gradient.
 
-    So the model is trained with the vectors that it is served with (Bengio, Leonard and Courville 2013, section 4).
+    So training uses the vectors of serving (Bengio, Leonard and Courville 2013, section 4).
     """
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -20,7 +20,7 @@ class FourBitEmbedding(nn.Embedding):
 
 
 def rounded(rows: Tensor) -> Tensor:
-    """(.., D) -> the nearest values that 4 bits hold, by `coded`."""
+    """(.., D) -> the nearest values in 4 bits, by `coded`."""
     codes, steps, least = coded(rows)
     values: Tensor = (codes * steps.float() + least.float()).flatten(-2)
     return values

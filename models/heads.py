@@ -87,7 +87,7 @@ class BatchNormNLIHead(NLIHead):
     def __init__(
         self, dim: int, *, hidden: int = 300, classes: int = 3, dropout: float = 0.3
     ) -> None:
-        # Replaced below, but still drawn: without them the seeds in results/ would begin with other weights.
+        # These layers are replaced below; they draw random numbers, on which the seeds in results/ depend.
         super().__init__(dim, hidden=hidden, classes=classes)
         self.layers = batch_norm_layers((4 * dim, hidden, hidden), classes, dropout)
 

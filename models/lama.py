@@ -38,7 +38,7 @@ class BiGRU(nn.Module):
         return states
 
     def _onnx(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """The same as one ONNX GRU node, which reads the lengths.
+        """`forward` as one ONNX GRU node, which reads the lengths.
 
         torch.export unrolls nn.GRU over the example's length, packed or not.
         """
@@ -141,7 +141,7 @@ class LAMA(WeightedHeads):
     def start_context(self, mean: Tensor) -> None:
         """Set c to `mean` (D,). Raises ValueError where c comes from the document."""
         if self.context is None:
-            raise ValueError("the context of LAMA+Ctx comes from each document: it has no start")
+            raise ValueError("LAMA+Ctx takes its context from each document: it has no start")
         self.context.copy_(mean)
 
     def _attend(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

@@ -31,8 +31,8 @@ HALVES: dict[bool | str, tuple[str, str]] = {
 """Directions of the two halves of the heads, by the setting `direction`."""
 
 
-def given(name: str, value: Tensor | None) -> Tensor:
-    """The input `name`. Raises ValueError where the caller left it out."""
+def required(name: str, value: Tensor | None) -> Tensor:
+    """The input `name`. Raises ValueError where it is missing."""
     if value is None:
         raise ValueError(f"this encoder reads {name}")
     return value
@@ -51,7 +51,7 @@ class DotProduct(nn.Module):
 
 
 Positions = Callable[[tuple[int, int], int], DotProduct]
-"""Makes the part that scores keys and mixes values, for so many heads of each half and their size."""
+"""(halves, heads of a half), size of a head -> the module that scores keys and mixes values."""
 
 
 class MultiMaskAttention(nn.Module):
@@ -59,8 +59,8 @@ class MultiMaskAttention(nn.Module):
 
     The first half of the heads looks backwards in the sentence (forward mask), the second half
     forwards (backward mask); heads i and i + H/2 share the kind of distance. Switching a prior off
-    keeps its heads, without that mask. `direction` may also name one
-    direction for all heads; `positions` replaces the plain dot product.
+    keeps its heads, without that mask. `direction` may also name one direction for all heads; `positions` replaces the
+    plain dot product.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class MultiMaskAttention(nn.Module):
         scores = self.positions.scores(q, k) / self.size**0.5  # (B, 2, H/2, L, L)
         if self.word or self.dependency:
             distances = self._distances(mask.shape[1], heads, switches)
-            scores = scores - given("alpha", alpha) * distances
+            scores = scores - required("alpha", alpha) * distances
         allowed = self._allowed(mask, switches)
         weights: Tensor = scores.masked_fill(~allowed, -torch.inf).softmax(-1)
         return weights
@@ -133,14 +133,14 @@ class MultiMaskAttention(nn.Module):
             "dependency distance" if self.dependency else "no distance",
             "no distance",
         )
-        each = [
+        names = [
             f"{direction}, {kinds[i % KINDS]}"
             for direction in self.halves
             for i in range(self.num_heads // 2)
         ]
         return [
-            name if each.count(name) == 1 else f"{name} ({each[:i].count(name) + 1})"
-            for i, name in enumerate(each)
+            name if names.count(name) == 1 else f"{name} ({names[:i].count(name) + 1})"
+            for i, name in enumerate(names)
         ]
 
     def _split(self, x: Tensor) -> Tensor:
@@ -157,7 +157,7 @@ class MultiMaskAttention(nn.Module):
         none = torch.zeros_like(word)
         tree = none
         if self.dependency:
-            tree = tree_distance(given("heads", heads), self.rounds)
+            tree = tree_distance(required("heads", heads), self.rounds)
         word, tree = (
             distance * switches[prior] if prior in switches else distance
             for prior, distance in (("word", word), ("dependency", tree))
@@ -189,13 +189,13 @@ class FeedForward(nn.Sequential):
 class MSSAN(Encoder):
     """The encoder: attention, fusion gate, FFN, then attentive and max pooling (Figure 1).
 
-    `direction`, `word` and `dependency` switch the masks (Table 2). `positions` makes how keys are scored: relative
+    `direction`, `word` and `dependency` switch the masks (Table 2). `positions` replaces the scoring of keys: relative
     positions replace both distance masks in Table 4 (`tools.encoders.relative`). With `cls` a transformer's [CLS]
-    vector replaces the max pooling (MS-SAN+BERT). With `first_words` so many features of each of the sentence's first
-    words follow its vector (models.aligned_words; not in the paper): of the word vectors, with `first_states` of these
-    and the states after attention, which tell who does what. With `skip` a weighted mean of the word vectors themselves
-    follows the pooled states, so that what a text names is not washed out by attention; a word's weight is learned and
-    depends on the word alone (not in the paper).
+    vector replaces the max pooling (MS-SAN+BERT). With `first_words` so many features of each of the first words are
+    appended to the sentence vector (models.aligned_words; not in the paper): features of the word vectors, with
+    `first_states` also of the states after attention, which encode the words' roles. With `skip` a weighted mean of the
+    word vectors is appended to the pooled states, so that attention does not blur what a text names; a word's weight is
+    learned and depends on the word alone (not in the paper).
 
     `dropout` applies to the word vectors, to the output of attention and to that of the FFN; the paper
     does not say where (its appendix is not public), so this is our choice.
@@ -222,10 +222,10 @@ class MSSAN(Encoder):
         self.head_features = WORDS * first_words
         self.dim = (3 if skip else 2) * dim + self.head_features
         # Without the dependency prior nothing is parsed; without any distance there is no alpha.
-        reads = {"heads": dependency, "alpha": word or dependency, "cls": cls}
-        self.inputs = tuple(name for name, read in reads.items() if read)
-        has = {"direction": direction, "word": word, "dependency": dependency}
-        self.priors = tuple(name for name, there in has.items() if there)
+        inputs = {"heads": dependency, "alpha": word or dependency, "cls": cls}
+        self.inputs = tuple(name for name, is_read in inputs.items() if is_read)
+        priors = {"direction": direction, "word": word, "dependency": dependency}
+        self.priors = tuple(name for name, is_on in priors.items() if is_on)
         self.attention = MultiMaskAttention(
             dim,
             heads,
@@ -304,11 +304,11 @@ class MSSAN(Encoder):
     ) -> Tensor:
         """The sentence vector (B, dim): attentive pooling, then [CLS] or the max pooling of u, then the words' mean
         and the first words."""
-        other = given("cls", cls) if "cls" in self.inputs else max_pooling(u, mask)
+        other = required("cls", cls) if "cls" in self.inputs else max_pooling(u, mask)
         parts = [attended, other]
         if self.words is not None:
             parts.append(self.words(x, mask))
         if self.first_words is not None:
-            read = torch.cat([x, u], dim=-1) if self.first_states else x
-            parts.append(self.first_words(read, mask))
+            states = torch.cat([x, u], dim=-1) if self.first_states else x
+            parts.append(self.first_words(states, mask))
         return torch.cat(parts, dim=-1)

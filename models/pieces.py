@@ -49,7 +49,7 @@ class PieceEmbedding(nn.Module):
 def word_means(hidden: Tensor, pieces: Tensor, ends: Tensor) -> Tensor:
     """Piece vectors (B, S, D) -> each word's mean (B, L, D); zero for a word without pieces.
 
-    `pieces` (B, L) counts the pieces of each word, `ends` (B, L) is where they end.
+    `pieces` (B, L) are the numbers of each word's pieces, `ends` (B, L) the positions after its last piece.
     """
     position = torch.arange(hidden.shape[1], device=hidden.device)
     starts = ends - pieces

@@ -7,8 +7,7 @@ from torch import Tensor, nn
 class AttentivePooling(nn.Module):
     """Attention over tokens for each feature, sum of softmax(scores) * u.
 
-    MS-SAN eq. (11), DiSAN's source2token.
-    `score` maps (B, L, D) -> (B, L, D).
+    MS-SAN eq. (11), DiSAN's source2token. `score` maps (B, L, D) -> (B, L, D).
     """
 
     def __init__(self, score: nn.Module) -> None:
@@ -45,13 +44,13 @@ def max_pooling(u: Tensor, mask: Tensor) -> Tensor:
 
 
 def max_share(u: Tensor, mask: Tensor) -> Tensor:
-    """u (B, L, D), mask (B, L) boolean -> (B, L), the share of features with their maximum there.
+    """u (B, L, D), mask (B, L) boolean -> (B, L), the share of features whose maximum is at the token.
 
     Tokens that tie for the maximum share the feature; padding has no share.
     """
     largest = max_pooling(u, mask)[:, None]
-    at = ((u == largest) & mask[:, :, None]).to(u.dtype)
-    return (at / at.sum(dim=1, keepdim=True)).mean(dim=-1)
+    is_largest = ((u == largest) & mask[:, :, None]).to(u.dtype)
+    return (is_largest / is_largest.sum(dim=1, keepdim=True)).mean(dim=-1)
 
 
 def mean_pooling(u: Tensor, mask: Tensor) -> Tensor:

@@ -56,7 +56,7 @@ DISAN = "Shen et al. 2018, DiSAN: Directional Self-Attention Network"
 
 
 def disan(make: Callable[..., Encoder], cost: Literal["linear", "quadratic"]) -> Entry:
-    """DiSAN or one of the baselines of its paper, under the paper's heads: ELU, signed p - h.
+    """DiSAN or a baseline of its paper, with the paper's heads: ELU, signed p - h.
 
     Dropout keeps 0.75 for NLI, 0.8 for sentiment.
     """
@@ -73,7 +73,7 @@ DSA_PAPER = "Yoon et al. 2018, Dynamic Self-Attention: Computing Attention over 
 
 
 def dsa(make: Callable[..., Encoder], nli: Callable[..., nn.Module] = BatchNormNLIHead) -> Entry:
-    """DSA or the baseline of its paper, under the paper's heads with batch norm."""
+    """DSA or the baseline of its paper, with the paper's heads, which have batch norm."""
     return Entry(make, DSA_PAPER, "linear", nli=nli, classification=BatchNormClassificationHead)
 
 
@@ -85,7 +85,7 @@ def lama(
     paper: str = LAMA_PAPER,
     cost: Literal["linear", "quadratic"] = "linear",
 ) -> Entry:
-    """LAMA or a baseline of its paper, under the paper's head: 512 units, dropout 0.4."""
+    """LAMA or a baseline of its paper, with the paper's head: 512 units, dropout 0.4."""
     head = partial(ClassificationHead, hidden=512, dropout=0.4)
     return Entry(make, paper, cost, classification=head)
 
@@ -103,13 +103,13 @@ ENCODERS: dict[str, Entry] = {
     "lama": lama(LAMA),
     "lama-ctx": lama(partial(LAMA, document_context=True)),
 }
-"""`tools.encoders` adds those that the papers compare with."""
+"""By name; `tools.encoders` adds the baselines of the papers."""
 
 
 def head_of(
     name: str, kind: Literal["nli", "classification", "relatedness"]
 ) -> Callable[..., nn.Module]:
-    """Makes the head that the encoder's paper has for a kind of task; `hidden` and `dropout` default to the paper's."""
+    """The constructor of the paper's head for a kind of task; `hidden` and `dropout` default to the paper's values."""
     entry = ENCODERS[name]
     return {
         "nli": entry.nli,
@@ -119,9 +119,9 @@ def head_of(
 
 
 def head_sizes(name: str, kind: Literal["nli", "classification", "relatedness"]) -> dict[str, Any]:
-    """`hidden` and `dropout` of the head that the encoder's paper has for a kind of task."""
-    papers = signature(head_of(name, kind)).parameters
-    return {size: papers[size].default for size in ("hidden", "dropout")}
+    """`hidden` and `dropout` of the paper's head for a kind of task."""
+    parameters = signature(head_of(name, kind)).parameters
+    return {size: parameters[size].default for size in ("hidden", "dropout")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +133,16 @@ class Summary:
     """Size of a sentence vector."""
     encoder: int
     with_nli_head: int
-    """Parameters of the encoder, and of both together under the paper's head for three classes."""
+    """Parameters of the encoder, and of the encoder with the paper's head for three classes."""
 
 
 def summary(name: str) -> Summary:
     """The row of `heedful list --encoders`. Raises ValueError as `build` does."""
     encoder = build(name, {})
     entry = ENCODERS[name]
-    own, head = (_parameters(module) for module in (encoder, entry.nli(encoder.dim)))
-    return Summary(entry.paper, encoder.dim, own, own + head)
+    parameters = _parameters(encoder)
+    with_head = parameters + _parameters(entry.nli(encoder.dim))
+    return Summary(entry.paper, encoder.dim, parameters, with_head)
 
 
 def reads_trees(name: str, config: Mapping[str, object]) -> bool:
@@ -157,19 +158,18 @@ def _parameters(module: nn.Module) -> int:
 def build(name: str, config: Mapping[str, object]) -> Encoder:
     """The encoder `name` with the keywords of `config`.
 
-    Raises ValueError naming the known encoders, or a keyword that it does not take or whose value it cannot have.
-
-    `max_tokens`, which every run has, is passed only to an encoder that takes it.
+    `max_tokens`, which every run has, is passed only to an encoder that takes it. Raises ValueError naming the known
+    encoders, or a keyword that is unknown or has a value that it cannot have.
     """
     if name not in ENCODERS:
         raise ValueError(f"no encoder {name!r}: known are {', '.join(sorted(ENCODERS))}")
     make = ENCODERS[name].make
-    takes = signature(make).parameters
-    if "max_tokens" not in takes:
+    parameters = signature(make).parameters
+    if "max_tokens" not in parameters:
         config = {key: value for key, value in config.items() if key != "max_tokens"}
     for key, value in config.items():
-        if key in takes:
-            _require_type(key, value, takes[key].annotation)
+        if key in parameters:
+            _require_type(key, value, parameters[key].annotation)
     try:
         return make(**config)
     except TypeError as error:
@@ -177,7 +177,7 @@ def build(name: str, config: Mapping[str, object]) -> Encoder:
 
 
 def _require_type(key: str, value: object, kind: object) -> None:
-    """Raises ValueError where an encoder's keyword is a whole number or a switch, and the value is none."""
+    """Raise ValueError where an encoder's keyword must be a whole number or a switch, and the value is not."""
     whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
     if kind is int and not whole:
         raise ValueError(f"{key} is {value!r}: give a whole number from 1")

@@ -23,7 +23,7 @@ class Explanation:
     sentence: Tensor  # (B, dim), the result of `forward`
     states: Tensor  # (B, L, S), the tokens before pooling
     pooling: Mapping[str, Tensor]  # (B, L) each
-    # (B, L, L) or, of a sentence, (B, 1, L) each.
+    # (B, L, L) each, or (B, 1, L) for a map of the sentence.
     maps: Mapping[str, Tensor] = field(default_factory=dict)
     gate: Mapping[str, Tensor] = field(default_factory=dict)  # (B, L) each, the mean over features
 
@@ -37,20 +37,20 @@ class Encoder(nn.Module):
     """
 
     dim: int
-    """Size of what `forward` gives: the sentence vector, then `head_features`."""
+    """Size of the result of `forward`: the sentence vector, then `head_features`."""
     head_features: int = 0
     """Extra features for the head; not part of the embedding."""
     inputs: tuple[str, ...] = ()
     """Inputs beyond tokens and lengths: `heads` (B, L), `alpha` () and `cls` (B, D), a transformer's [CLS]."""
     explain: Callable[..., Explanation]
     priors: tuple[str, ...] = ()
-    """What `explain` can switch off: `direction`, `word` and `dependency`."""
+    """Priors that `explain` can switch off: `direction`, `word` and `dependency`."""
 
 
 class SentenceEncoder(nn.Module):
     """ids (B, S) -> word vectors (B, L, D) -> encoder -> (B, dim); S = L where `embedding` is a word table.
 
-    A `projection`, where there is one, maps the encoder's vector to the one that is served.
+    A `projection`, where there is one, maps the encoder's vector to the sentence vector.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class SentenceEncoder(nn.Module):
     ) -> None:
         """Raises ValueError for an encoder that reads [CLS] over a table, which has none."""
         super().__init__()
-        of_pieces = isinstance(embedding, PieceEmbedding)
-        if "cls" in encoder.inputs and not of_pieces:
+        reads_pieces = isinstance(embedding, PieceEmbedding)
+        if "cls" in encoder.inputs and not reads_pieces:
             raise ValueError("this encoder reads [CLS]: it needs a transformer, not a word table")
         self.embedding = embedding
         self.encoder = encoder
@@ -67,7 +67,7 @@ class SentenceEncoder(nn.Module):
         self.dim = encoder.dim if projection is None else projection.out_features
         self.inputs = (
             *(name for name in encoder.inputs if name != "cls"),
-            *(("pieces",) if of_pieces else ()),
+            *(("pieces",) if reads_pieces else ()),
             *(("features",) if isinstance(embedding, ComposedWords) else ()),
         )
 
@@ -99,7 +99,7 @@ class SentenceEncoder(nn.Module):
         scale: Tensor | None = None,
         **switches: Tensor,
     ) -> Explanation:
-        """The encoder's explanation of what `forward` reads, with each word vector times `scale` (B, L)."""
+        """The encoder's explanation of the inputs of `forward`, with each word vector multiplied by `scale` (B, L)."""
         words, structure = self._read(ids, heads, alpha, pieces, features)
         if scale is not None:
             words = words * scale[:, :, None]

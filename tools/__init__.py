@@ -3,9 +3,9 @@
 `python -m tools` lists the commands. The wheel does not hold them.
 """
 
-from heedful.training.data_folder import OFFICIAL
+from heedful.training.data_folder import ADDRESSES
 
-OFFICIAL.update(
+ADDRESSES.update(
     {
         "imdb": "https://ai.stanford.edu/~amaas/data/sentiment/",
         "mnli": "https://cims.nyu.edu/~sbowman/multinli/ (multinli_1.0.zip)",

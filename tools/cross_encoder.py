@@ -47,7 +47,7 @@ class CrossEncoder(Trainable):
         assert section is not None, "config.validate asks for it"
         self.sentence = section.sentence
         self.in_half = config.optimiser.precision == "bfloat16"
-        self.encoder: Any = transformer.load_any(section, config.device)
+        self.encoder: Any = transformer.load_model(section, config.device)
         if "pieces" in config.freeze:
             self.encoder.embeddings.word_embeddings.requires_grad_(False)
         self.head = nn.Linear(self.encoder.config.hidden_size, classes)
@@ -212,5 +212,5 @@ def set_up(data: setup.RunData) -> setup.Setup:
     )
 
 
-setup.OTHERS[CROSS_ENCODER] = set_up
-distillation.OTHERS[CROSS_ENCODER] = probabilities
+setup.SETUPS[CROSS_ENCODER] = set_up
+distillation.PREDICTORS[CROSS_ENCODER] = probabilities

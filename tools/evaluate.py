@@ -8,7 +8,7 @@ import typer
 from heedful.cli.options import DATA, URL, Data, Tasks, Url
 from heedful.training import tasks as known
 from heedful.training.errors import ConfigError
-from heedful.training.restore import read_record, require
+from heedful.training.restore import read_record, require_finished
 from heedful.training.tasks.base import Task
 from tools.local_model import LocalModel, open_model
 from tools.options import FolderParser
@@ -34,7 +34,7 @@ def command(
     """
     known.add(tasks)
     if run:
-        require(run)
+        require_finished(run)
     with open_model(model, url=url, parser=parser) as predictor:
         chosen = known.get(task)
         if run:

@@ -9,7 +9,7 @@ import typer
 from heedful.cli.options import DATA, Data
 from heedful.files.atomic import write_json
 from heedful.training import tasks
-from heedful.training.labelled_texts import same
+from heedful.training.labelled_texts import text_key
 from heedful.training.tasks.base import Example, Task
 from tools.tasks.folds import FOLDS
 
@@ -75,7 +75,7 @@ def sst_in_subj(data: Path) -> dict[str, int]:
 
 
 def _texts(row: Example) -> tuple[str, ...]:
-    return same(text.lower() for text in row.texts)
+    return text_key(text.lower() for text in row.texts)
 
 
 def _letters(texts: Iterable[str]) -> tuple[str, ...]:

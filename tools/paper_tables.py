@@ -78,7 +78,7 @@ def read(path: Path) -> TableConfig:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     except ValidationError as error:
-        raise config.refused(error, path) from error
+        raise config.first_fault(error, path) from error
     rows = (row.model_copy(update={"set": _merged(table.set, row.set)}) for row in table.rows)
     return table.model_copy(update={"rows": tuple(rows)})
 

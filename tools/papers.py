@@ -58,7 +58,7 @@ def parsed(results: Path) -> tuple[Paper, ...]:
     try:
         return TypeAdapter(tuple[Paper, ...]).validate_python(read(file)["papers"])
     except ValidationError as error:
-        raise config.refused(error, file) from error
+        raise config.first_fault(error, file) from error
 
 
 def catalogue(results: Path) -> list[Line]:

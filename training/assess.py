@@ -1,4 +1,4 @@
-"""How well a classifier does on rows that it was not trained on, and what follows from that."""
+"""Cross-validation: the scores of a classifier on held-out rows, its temperature, threshold and suspect labels."""
 
 import warnings
 from collections import Counter
@@ -20,14 +20,14 @@ Flags = npt.NDArray[np.bool_]
 ONE_SPLIT_FOR_ENCODERS = 500
 """Rows from which an encoder is trained on one split alone, because each takes minutes."""
 ONE_SPLIT_FOR_ALL = 5_000
-"""Rows from which a linear model is too: a tenth of them tells as much, and five parts take a minute."""
+"""Rows from which a linear model is too: a tenth of them is enough for the scores, and five parts take a minute."""
 FOLDS, MIN_TEXTS = 5, 10
 """Every row is held out once, in one of FOLDS parts, where there are fewer rows than that or where no class has
 MIN_TEXTS different texts; else one part of MIN_TEXTS is held out."""
 COVERAGES = (1.0, 0.9, 0.8, 0.5)
 CONFIDENCE = 0.8
-"""A threshold counts as reaching a precision where Wilson's lower limit, one-sided and of this confidence, does: the
-share of right answers itself, on the rows that chose the threshold, is higher than on other texts."""
+"""A threshold reaches a precision where Wilson's one-sided lower limit, at this confidence, does: the share of right
+answers itself, on the rows that chose the threshold, is higher than on other texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +41,22 @@ class Split:
 def splits(
     targets: Flags, groups: Sequence[Hashable], *, seed: int, most: int = ONE_SPLIT_FOR_ALL
 ) -> list[Split]:
-    """Stratified by class; rows of one group (as equal texts) stand on one side.
+    """Splits stratified by class; the rows of a group (such as equal texts) stay on one side.
 
-    From `most` rows on there is one part: see FOLDS. One class at least has two groups.
+    From `most` rows on there is one split: see FOLDS. At least one class must have two groups.
     """
     numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
     classes = targets.argmax(axis=1)
-    of = np.array([numbers[group] for group in groups])
+    group_numbers = np.array([numbers[group] for group in groups])
     texts = most_texts(targets, groups)
     few = len(targets) < most or texts < MIN_TEXTS
     count = min(FOLDS, texts) if few else MIN_TEXTS
     folds = StratifiedGroupKFold(count, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class of fewer rows than folds
-        found = [Split(*sides) for sides in folds.split(of, classes, of)]
-    made = [part for part in found if len(part.train) and len(part.held)]
-    return made if few else made[:1]
+        parts = [Split(*sides) for sides in folds.split(group_numbers, classes, group_numbers)]
+    filled = [part for part in parts if len(part.train) and len(part.held)]
+    return filled if few else filled[:1]
 
 
 def encoder_splits(parts: Sequence[Split]) -> Sequence[Split]:
@@ -66,8 +66,8 @@ def encoder_splits(parts: Sequence[Split]) -> Sequence[Split]:
 
 def most_texts(targets: Flags, groups: Sequence[Hashable]) -> int:
     """The number of different texts (groups) of the class that has most."""
-    found = set(zip(groups, targets.argmax(axis=1).tolist(), strict=True))
-    return max(Counter(number for _, number in found).values())
+    pairs = set(zip(groups, targets.argmax(axis=1).tolist(), strict=True))
+    return max(Counter(number for _, number in pairs).values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,7 @@ class HeldOut:
     folds: Ints
     multi_label: bool = False
     balanced: bool = False
-    """Score and loss are means over the classes, each of which counts the same; with several labels a row, over having
-    and not having each label."""
+    """Whether classes weigh the same in score and loss; with several labels a row, having and not having each label."""
 
     @property
     def metric(self) -> str:
@@ -105,8 +104,8 @@ class HeldOut:
     @property
     def right(self) -> Flags:
         """(M,) whether the answer is the label, or all labels."""
-        found: Flags = np.all(self.answers == self.targets, axis=1)
-        return found
+        right: Flags = np.all(self.answers == self.targets, axis=1)
+        return right
 
     @property
     def score(self) -> float:
@@ -126,7 +125,7 @@ class HeldOut:
 
     @property
     def _weights(self) -> Doubles:
-        """How much each row counts (M,), or each row's having or not having a label (M, C); they sum to 1."""
+        """Weights of the rows (M,), or of each row's having or not having a label (M, C); they sum to 1."""
         shape = self.targets.shape if self.multi_label else (len(self.rows),)
         if not self.balanced:
             return np.full(shape, 1 / np.prod(shape))
@@ -136,14 +135,14 @@ class HeldOut:
             weights = 1 / np.where(self.targets, have, lack)
         else:
             weights = 1 / np.broadcast_to(have, self.targets.shape)[self.targets]
-        found: Doubles = weights / weights.sum()
-        return found
+        normalised: Doubles = weights / weights.sum()
+        return normalised
 
     @property
     def deviation(self) -> float | None:
         """The standard deviation of the folds' scores; None for one part."""
         folds = [np.flatnonzero(self.folds == fold) for fold in np.unique(self.folds)]
-        scores = [self.at(places).score for places in folds]
+        scores = [self.take(places).score for places in folds]
         return float(np.std(scores, ddof=1)) if len(scores) > 1 else None
 
     @property
@@ -160,10 +159,10 @@ class HeldOut:
         return replace(self, logits=self.logits / temperature)
 
     def only(self, rows: Ints) -> "HeldOut":
-        """The answers for those of the rows that have these numbers."""
-        return self.at(np.flatnonzero(np.isin(self.rows, rows)))
+        """The answers for the held-out rows with these numbers."""
+        return self.take(np.flatnonzero(np.isin(self.rows, rows)))
 
-    def at(self, places: Ints) -> "HeldOut":
+    def take(self, places: Ints) -> "HeldOut":
         return replace(
             self,
             rows=self.rows[places],
@@ -181,7 +180,7 @@ def held_out(
     multi_label: bool = False,
     balanced: bool = False,
 ) -> HeldOut:
-    """`answer` trains on one side and gives the logits of the other."""
+    """The logits of all parts; `answer` trains without a part and gives its logits."""
     logits = np.concatenate([answer(part) for part in parts])
     rows = np.concatenate([part.held for part in parts])
     folds = np.concatenate([np.full(len(part.held), i) for i, part in enumerate(parts)])
@@ -189,7 +188,7 @@ def held_out(
 
 
 def temperature(held: HeldOut) -> float:
-    """What the logits are divided by so that the held-out labels are most likely, between 0.1 and 10."""
+    """The divisor of the logits, from 0.1 to 10, with the lowest loss on the held-out labels."""
     return best_temperature(lambda temperature: _loss(held, temperature), (0.1, 10.0))
 
 
@@ -203,7 +202,7 @@ def _loss(held: HeldOut, temperature: float) -> float:
 
 
 def threshold(held: HeldOut, precision: float) -> float | None:
-    """The lowest probability from which on answers reach `precision`, also those to other texts: see CONFIDENCE.
+    """The lowest probability from which answers reach `precision`, those to other texts included: see CONFIDENCE.
 
     None where no threshold reaches it.
     """
@@ -218,17 +217,14 @@ def most_precise(held: HeldOut) -> float:
 
 
 def answered(held: HeldOut, least: float) -> tuple[int, int]:
-    """The number of rows answered from this probability on, and how many of them rightly."""
+    """The number of answers from this probability on, and of right ones among them."""
     sure, right = _by_confidence(held)
     count = int((sure >= least).sum())
     return count, int(right[:count].sum())
 
 
 def _limits(held: HeldOut) -> tuple[Doubles, Doubles]:
-    """Each threshold, the highest first, and the lower limit of the precision of the answers from it on.
-
-    It is Wilson's, as `interval`'s, which takes one count a call: here are thousands.
-    """
+    """Each threshold, the highest first, and Wilson's lower limit of the precision of the answers from it on."""
     sure, right = _by_confidence(held)
     ends = np.append(sure[:-1] > sure[1:], True)  # a threshold answers all of equal probability
     count = np.arange(1, len(right) + 1)
@@ -240,31 +236,31 @@ def _limits(held: HeldOut) -> tuple[Doubles, Doubles]:
 
 
 def risk_coverage(held: HeldOut) -> list[tuple[float, float]]:
-    """(share answered, accuracy of these answers), the surest first."""
+    """(share of rows answered, accuracy of these answers) for COVERAGES: the surest answers of each share."""
     _, right = _by_confidence(held)
-    kept = [max(1, round(share * len(right))) for share in COVERAGES]
+    counts = [max(1, round(share * len(right))) for share in COVERAGES]
     return [
-        (share, float(right[:count].mean())) for share, count in zip(COVERAGES, kept, strict=True)
+        (share, float(right[:count].mean())) for share, count in zip(COVERAGES, counts, strict=True)
     ]
 
 
 def _by_confidence(held: HeldOut) -> tuple[Doubles, Flags]:
     """The probability of each row's answer, the highest first, and whether the answer is right.
 
-    An answer of several labels says of each label that the row has it or has it not.
+    With several labels a row, an answer is whether the row has each label, and its probability the product.
     """
-    found = held.probabilities
-    sure = np.maximum(found, 1 - found).prod(axis=1) if held.multi_label else found.max(axis=1)
+    likely = held.probabilities
+    sure = np.maximum(likely, 1 - likely).prod(axis=1) if held.multi_label else likely.max(axis=1)
     order = np.argsort(-sure, kind="stable")
     return sure[order], held.right[order]
 
 
 def suspects(held: HeldOut) -> list[tuple[int, int]]:
-    """(row, the class answered) of the wrong answers, first those where the label given is least likely."""
+    """(row, the class answered) of the wrong answers, the least likely labels first."""
     if held.multi_label:
-        given = -np.where(held.targets, -held.logits, held.logits).max(axis=1)
+        likelihood = -np.where(held.targets, -held.logits, held.logits).max(axis=1)
     else:
-        given = (held.logits - logsumexp(held.logits, axis=1, keepdims=True))[held.targets]
-    order = [i for i in np.argsort(given, kind="stable").tolist() if not held.right[i]]
+        likelihood = (held.logits - logsumexp(held.logits, axis=1, keepdims=True))[held.targets]
+    order = [i for i in np.argsort(likelihood, kind="stable").tolist() if not held.right[i]]
     best = np.where(held.targets, -np.inf, held.logits).argmax(axis=1)
     return [(int(held.rows[i]), int(best[i])) for i in order]

@@ -1,6 +1,6 @@
 """Words and pairs of neighbouring words, hashed to buckets and weighted by TF-IDF.
 
-`export.bag` computes the same in a graph, from the ids that the encoder reads.
+`export.bag` builds a graph that computes the same from the ids that the encoder reads.
 """
 
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ FACTORS = (2_654_435_761, 40_503_001)
 """A word k has the bucket FACTORS[0] k, a pair (j, k) FACTORS[0] j + FACTORS[1] (k + 1), modulo the buckets."""
 SIGNATURE = composition.SIGNATURES ** np.arange(composition.SIGNATURE, dtype=np.int64)
 COMPOSED = 2**20 - 3
-"""Numbers of composed words, after those of the listed ones."""
+"""Numbers that composed words can have, after those of the listed words."""
 LEAST, MOST = 2**12, 2**18
-"""Buckets: eight for each term of the texts, within these bounds."""
+"""Bounds of the number of buckets, eight for each term of the texts."""
 LARGEST = 2**24
-"""Most numbers in a table of buckets with a column for each class."""
+"""The largest table of buckets with a column for each class, in numbers."""
 
 
 def word_keys(sentence: Sentence, listed: int) -> Ints:
-    """(S,) a number for each word: its id, of `listed` ones, or `listed` and more for a composed word."""
+    """(S,) a number for each word: its id below `listed`, or for a composed word `listed` and more."""
     if sentence.features is None:
         return sentence.ids
     composed = listed + sentence.features[:, -composition.SIGNATURE :] @ SIGNATURE % COMPOSED
@@ -44,21 +44,21 @@ def terms(keys: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Bag:
-    """Inverse document frequencies (buckets,); 0 for a bucket that no text has had."""
+    """Inverse document frequencies (buckets,); 0 for a bucket of no text."""
 
     idf: Doubles
 
     @classmethod
     def fit(cls, texts: Sequence[Ints], *, classes: int) -> Self:
         """From the keys of each text, with few enough buckets for a table of that many classes."""
-        every = [np.unique(terms(keys)) for keys in texts]
-        wanted = 8 * len(np.unique(np.concatenate(every)))
-        size = 2 ** int(np.ceil(np.log2(min(MOST, max(LEAST, wanted)))))
+        text_terms = [np.unique(terms(keys)) for keys in texts]
+        buckets = 8 * len(np.unique(np.concatenate(text_terms)))
+        size = 2 ** int(np.ceil(np.log2(min(MOST, max(LEAST, buckets)))))
         while size * (classes + 1) > LARGEST and size > LEAST:
             size //= 2
         size -= 1
-        found = np.concatenate([np.unique(each % size) for each in every])
-        counts = np.bincount(found, minlength=size)
+        filled = np.concatenate([np.unique(each % size) for each in text_terms])
+        counts = np.bincount(filled, minlength=size)
         idf = np.log((1 + len(texts)) / (1 + counts)) + 1
         squares = np.where(counts, idf**2, 0.0).astype(np.float16)  # as a graph stores them
         return cls(np.sqrt(squares.astype(np.float64)))

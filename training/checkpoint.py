@@ -2,8 +2,8 @@
 
 runs/<name>/
   vocab.txt, or tokenizer.json for word pieces
-  best.safetensors  weights with the best dev score so far (the averaged ones, where averaging is on), without those
-                    of a transformer that training left as they were: these are read from where they came from
+  best.safetensors  weights with the best dev score so far (the averaged ones, where averaging is on), without the
+                    frozen ones of a transformer, which are read from its own folder
   last.pt           everything a resumed run needs
   log.jsonl         one line per epoch
   run.json          the configuration and the model card's facts about the training; written at the end
@@ -34,14 +34,14 @@ RECORD, SCORES = "run.json", "scores.json"
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
-    """Raises OSError where the disk is full."""
+    """Write a state of tensors and plain values. Raises OSError where the disk is full."""
 
     def write(part: Path) -> None:
         with part.open("wb") as out:
             try:
                 torch.save(state, out)
             except RuntimeError as error:
-                if isinstance(error.__context__, OSError):  # which torch's own error hides
+                if isinstance(error.__context__, OSError):  # torch's own error hides it
                     raise error.__context__ from None
                 raise
 
@@ -49,17 +49,17 @@ def save(path: Path, state: dict[str, Any]) -> None:
 
 
 def save_best(run: Path, weights: Mapping[str, Tensor]) -> None:
-    """Raises OSError where the disk is full."""
-    tensors = {name: one.detach().cpu().contiguous() for name, one in weights.items()}
+    """Write the run's best weights. Raises OSError where the disk is full."""
+    tensors = {name: weight.detach().cpu().contiguous() for name, weight in weights.items()}
     content = safetensors.torch.save(tensors)
     write_file(run / BEST, lambda part: part.write_bytes(content))
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Loads tensors and plain values only: nothing in a checkpoint is executed. Raises RunDamaged."""
+    """Load tensors and plain values only: nothing in a checkpoint is executed. Raises RunDamaged."""
     # torch raises a different error for each way in which a file is no archive.
     if not zipfile.is_zipfile(path):
-        raise _damaged(path, "it is no checkpoint, or a part of one")
+        raise _damaged(path, "it is no whole checkpoint")
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError) as error:
@@ -68,25 +68,25 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def record(run: Path) -> dict[str, Any]:
-    """What `run.json` holds. Raises RunDamaged."""
+    """The content of `run.json`. Raises RunDamaged."""
     file = run / RECORD
     try:
-        found: dict[str, Any] = json.loads(file.read_bytes())
+        content: dict[str, Any] = json.loads(file.read_bytes())
     except ValueError as error:
         raise _damaged(file, f"not JSON: {error}") from error
-    if not isinstance(found, dict) or not isinstance(found.get("config"), dict):
+    if not isinstance(content, dict) or not isinstance(content.get("config"), dict):
         raise _damaged(file, "it has no config")
-    return found
+    return content
 
 
 def scores(run: Path) -> list[dict[str, Any]]:
-    """What `scores.json` holds, nothing where there is none. Raises RunDamaged."""
+    """The content of `scores.json`; empty where there is none. Raises RunDamaged."""
     file = run / SCORES
     try:
-        found: list[dict[str, Any]] = json.loads(file.read_bytes()) if file.exists() else []
+        content: list[dict[str, Any]] = json.loads(file.read_bytes()) if file.exists() else []
     except ValueError as error:
         raise RunDamaged(f"{file} is damaged: {error}; remove it and evaluate again") from error
-    return found
+    return content
 
 
 def weights_mismatch(run: Path, error: RuntimeError) -> RunDamaged:
@@ -118,7 +118,7 @@ class Progress:
     best_score: float = -math.inf
     lowest_loss: float = math.inf
     step: int = 0
-    """Steps that the next epoch has had already."""
+    """Steps of the next epoch that are done."""
     loss: float = 0.0
     """Sum of the losses of the examples in these steps."""
 
@@ -146,7 +146,7 @@ def save_last(
     config: BaseModel,
     parser: str = "",
 ) -> None:
-    """Write what a resumed run needs. `parser` is the fingerprint of the one that read the texts."""
+    """Write the state of a run to resume. `parser` is the fingerprint of the parser that read the texts."""
     state: dict[str, Any] = {name: part.state_dict() for name, part in parts.items()}
     state |= {"progress": asdict(progress), "config": config.model_dump(mode="json")}
     state |= {"parser": parser, "generators": _generators()}
@@ -160,7 +160,7 @@ def _generators() -> list[Tensor]:
 
 
 def restore_generators(state: Mapping[str, Any]) -> None:
-    """Dropout goes on as it would have within the epoch that `state` was saved in."""
+    """Continue the random numbers of `state`, so that dropout is that of an uninterrupted epoch."""
     first, *others = state["generators"]
     torch.set_rng_state(first)
     if others:
@@ -170,7 +170,7 @@ def restore_generators(state: Mapping[str, Any]) -> None:
 def last_state(
     run: Path, config: BaseModel, validate: Callable[[Any, Path], BaseModel], *, resume: bool
 ) -> dict[str, Any] | None:
-    """What `save_last` left in the folder of an interrupted run, None in a new one, which is made.
+    """The state that `save_last` wrote in the folder of an interrupted run; None in a new folder, which is created.
 
     A finished run may lack `last.pt`: its record is returned then. Raises ConfigError where the folder holds
     another run, or this one without `resume`, or is a file; RunDamaged.
@@ -201,7 +201,7 @@ def last_state(
 
 
 def restore(state: Mapping[str, Any], parts: Mapping[str, Stateful]) -> Progress:
-    """Load into `parts` what `save_last` wrote."""
+    """Load the state of `save_last` into `parts`."""
     for name, part in parts.items():
         part.load_state_dict(state[name])
     return Progress(**state["progress"])

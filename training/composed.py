@@ -1,4 +1,4 @@
-"""The first vectors of composed words: what a word's spelling says of its vector, learnt from the listed words."""
+"""Initial features of composed words: fitted so that a listed word's spelling gives its vector."""
 
 import random
 import string
@@ -16,18 +16,18 @@ from heedful.training.config import Device
 EPOCHS, BATCH = 20, 512
 RATE = 1e-2
 MISSPELT = 0.5
-"""Share of the words of an epoch that are read with one edit."""
+"""Share of the words of an epoch that are misspelt by one edit."""
 TEMPERATURE, RANKING = 0.07, 0.3
-"""The ranking loss's, and its weight relative to the cosine and the squared error."""
+"""The temperature of the ranking loss, and its weight relative to the cosine and the squared error."""
 SHORTEST_MISSPELT = 4
 
 
-def start(words: nn.Module, lexicon: Lexicon, *, seed: int, device: Device = "cpu") -> None:
+def fit_features(words: nn.Module, lexicon: Lexicon, *, seed: int, device: Device = "cpu") -> None:
     """Fit the features to the vectors of the listed words, in place, on `device`. Does nothing for a closed table.
 
-    Half of the words are misspelt in each epoch. A ranking loss over a batch holds a composed word
-    nearer to its word than to others; without it 89 of 100 misspellings came among the nearest
-    twentieth of the list, with it 94 (docs/notes/words.md).
+    Half of the words are misspelt in each epoch. A ranking loss over a batch brings a composed word nearer to its
+    word than to others: with it 94 of 100 misspellings came among the nearest twentieth of the list, without it 89
+    (docs/notes/words.md).
     """
     if not (isinstance(words, ComposedWords) and isinstance(lexicon, Vocab)):
         return
@@ -42,9 +42,9 @@ def start(words: nn.Module, lexicon: Lexicon, *, seed: int, device: Device = "cp
     optimiser = torch.optim.SparseAdam([words.features.weight], lr=RATE)
     for _ in range(EPOCHS):
         rows = spelt.clone()
-        changed = [i for i in range(len(listed)) if rng.random() < MISSPELT]
-        edits = [misspell(listed[i], rng) for i in changed]
-        rows[changed] = torch.from_numpy(composition.matrix(edits, lexicon.composed))
+        misspelt = [i for i in range(len(listed)) if rng.random() < MISSPELT]
+        edits = [misspell(listed[i], rng) for i in misspelt]
+        rows[misspelt] = torch.from_numpy(composition.matrix(edits, lexicon.composed))
         for batch in torch.randperm(len(rows), generator=generator).split(BATCH):
             loss = _loss(words.compose(rows[batch].to(device)), targets[batch.to(device)], length)
             optimiser.zero_grad()
@@ -53,7 +53,7 @@ def start(words: nn.Module, lexicon: Lexicon, *, seed: int, device: Device = "cp
 
 
 def misspell(word: str, rng: random.Random) -> str:
-    """One edit inside the word: a letter left out, doubled, exchanged with the next or replaced."""
+    """The word with one edit inside it: a letter left out, doubled, exchanged with the next or replaced."""
     if len(word) < SHORTEST_MISSPELT:
         return word
     i = rng.randrange(1, len(word) - 1)
@@ -69,7 +69,7 @@ def misspell(word: str, rng: random.Random) -> str:
 
 
 def _loss(composed: Tensor, targets: Tensor, length: Tensor) -> Tensor:
-    """(B, D) composed vectors and the words' own, whose usual length is `length`."""
+    """Composed vectors (B, D) and the words' vectors `targets` (B, D), whose mean length is `length` -> ()."""
     cosines = functional.normalize(composed, dim=1) @ functional.normalize(targets, dim=1).T
     ranking = functional.cross_entropy(
         cosines / TEMPERATURE, torch.arange(len(targets), device=targets.device)

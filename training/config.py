@@ -5,14 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from heedful.text.composition import LEAST_ROWS
 from heedful.training.errors import ConfigError
@@ -24,14 +17,14 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 CACHE = Path(".cache/parses")
-"""Where parses and teachers' vectors are kept, in the working folder."""
+"""The cache of parses and of teachers' vectors, in the working folder."""
 VECTORS = "ms-san-nli"
 """The bundle whose word vectors `heedful fit` begins with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Where a run reads and writes."""
+    """The files and folders that a run reads and writes."""
 
     run: Path
     data: Path
@@ -115,7 +108,7 @@ class TransformerConfig(Section):
 
 
 class HeadConfig(Section):
-    """`[head]`: a field that is left out is that of the encoder's paper (`heedful list --encoders`)."""
+    """`[head]`: a field that is left out has the value of the encoder's paper (`heedful list --encoders`)."""
 
     hidden: int = Field(default=300, gt=0)
     """Features of its hidden layers."""
@@ -124,7 +117,7 @@ class HeadConfig(Section):
 
 
 class OptimiserConfig(Section):
-    """`[optimiser]`: how weights move. Word vectors always use Adam, of which torch has a sparse form."""
+    """`[optimiser]`: how weights are updated. Word vectors always use Adam, of which torch has a sparse form."""
 
     name: Literal["adam", "adamw", "sgd"] = "adam"
     """SGD is LAMA's (rate 0.05). AdamW decays weights apart from the gradient."""
@@ -136,12 +129,12 @@ class OptimiserConfig(Section):
     rate: float = Field(default=1e-3, gt=0)
     """Learning rate of all weights but word vectors and a transformer."""
     word_lr: float = Field(default=1e-3, gt=0)
-    """Learning rate of the word vectors, whose own optimiser updates only the rows in a batch."""
+    """Learning rate of the word vectors; their optimiser updates only the rows in a batch."""
     batch: int = Field(default=64, gt=0)
     """Examples of a step."""
     weight_decay: float = Field(default=0.0, ge=0)
-    """L2 penalty in the loss, half of this times the squares of all weights but the word vectors', as the papers have
-    it. With AdamW each step takes this share of a weight, times the rate. Records from before 2026-11-23
+    """L2 penalty in the loss, half of this times the squares of all weights but the word vectors', as in the papers.
+    With AdamW each step subtracts this share of a weight, times the rate. Records from before 2026-11-23
     with Adam decayed the weights as AdamW does, which is weaker."""
     warmup: float = Field(default=0.05, ge=0, lt=1)
     """Share of all steps in which the rates rise."""
@@ -159,8 +152,8 @@ class DistillationConfig(Section):
     """`[distillation]`: the loss of an embedding model, which learns from a teacher's vectors."""
 
     teachers: tuple[str, ...] = Field(("minilm",), min_length=1, max_length=2)
-    """Whose vectors are the targets: `minilm`, `mpnet`, the folder of another sentence encoder or its name on the hub;
-    of two, the second's are turned into the first's axes and added to them."""
+    """The sentence encoders whose vectors are the targets: `minilm`, `mpnet`, the folder of another or its name on the
+    hub. The vectors of a second one are turned into the axes of the first and added."""
     size: int = Field(default=384, gt=0)
     """Values of the vector: those of the first teacher's."""
     regression: float = Field(default=1.0, ge=0)
@@ -168,18 +161,18 @@ class DistillationConfig(Section):
     ranking: float = Field(default=1.0, ge=0)
     """Weight of the divergence between the model's and the teacher's similarities in a batch."""
     temperature: float = Field(default=0.05, gt=0)
-    """By which the similarities of a batch are divided before they become probabilities."""
+    """Divides the similarities of a batch before the softmax."""
     dimensions: tuple[Annotated[int, Field(gt=0)], ...] = (64, 128, 256)
-    """Leading parts of the vector that are trained as vectors too, in addition to the whole."""
+    """Lengths of leading parts of the vector that are trained as vectors too, as the whole is."""
     hard_batch_size: int = Field(default=0, ge=0)
-    """Draw sentences in groups of this size that are near each other, after the teacher; 0 draws each alone."""
+    """Draw sentences in groups of this size whose teacher's vectors are near each other; 0 draws each on its own."""
 
 
 class PairsConfig(Section):
     """`[pairs]`: an embedding learns which texts belong together, and stays near to the vectors of `teachers`."""
 
     temperature: float = Field(default=0.05, gt=0)
-    """By which the cosines of a batch are divided before they become probabilities."""
+    """Divides the cosines of a batch before the softmax."""
 
 
 class TeacherConfig(Section):
@@ -190,7 +183,7 @@ class TeacherConfig(Section):
     weight: float = Field(default=0.5, gt=0, le=1)
     """Weight of the teacher's probabilities; the label has the rest."""
     min_teacher_label_prob: float = Field(default=0.0, ge=0, lt=1)
-    """Where the teacher finds the label less likely than this, the label alone is the target."""
+    """Where the teacher gives the label a lower probability than this, the label alone is the target."""
 
     @property
     def runs(self) -> tuple[Path, ...]:
@@ -243,17 +236,17 @@ class RunConfig(Section):
     """`cuda` trains on a GPU, as `--device cuda` does."""
 
     @model_validator(mode="after")
-    def _what_is_frozen_is_there(self) -> Self:
+    def _frozen_parts_exist(self) -> Self:
         if self.encoder.name == CROSS_ENCODER and (not self.transformer or self.init_from):
             raise ValueError("a cross-encoder needs the section [transformer], and no init_from")
         if "encoder" in self.freeze and not self.init_from:
             raise ValueError("freeze: encoder needs init_from, the run whose encoder it keeps")
-        for part, here, instead in (
+        for part, exists, instead in (
             ("words", not self.transformer, "transformer"),
             ("pieces", self.transformer, "words"),
             ("transformer", self.transformer, "words"),
         ):
-            if part in self.freeze and not here:
+            if part in self.freeze and not exists:
                 raise ValueError(f"freeze: this run has no {part}: name {instead}")
         return self
 
@@ -281,20 +274,20 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def validate(fields: Any, origin: Path) -> RunConfig:
-    """The configuration that a TOML file, a record or a checkpoint holds. Raises ConfigError naming `origin`."""
+    """The configuration in a TOML file, a record or a checkpoint. Raises ConfigError naming `origin`."""
     try:
-        found = RunConfig.model_validate(fields)
+        config = RunConfig.model_validate(fields)
     except ValidationError as error:
-        raise refused(error, origin) from error
-    return _with_encoder(found, origin)
+        raise first_fault(error, origin) from error
+    return _with_head(config, origin)
 
 
-def _with_encoder(run: RunConfig, origin: Path) -> RunConfig:
-    """With what `[head]` leaves out as in the encoder's paper.
+def _with_head(run: RunConfig, origin: Path) -> RunConfig:
+    """Complete `[head]` with the values of the encoder's paper.
 
-    Raises ConfigError where there is no such encoder or it cannot be made, and for an unknown task.
+    Raises ConfigError where there is no such encoder or it cannot be built, and for an unknown task.
     """
-    # Here, because commands that serve import this module, and these need torch.
+    # Imported here, because commands that serve import this module, and these need torch.
     import torch
 
     from heedful.models.registry import ENCODERS, build, head_sizes
@@ -306,26 +299,26 @@ def _with_encoder(run: RunConfig, origin: Path) -> RunConfig:
     try:
         with torch.device("meta"):  # no weights, and no random numbers drawn
             build(name, run.encoder_keywords())
-    except (ValueError, RuntimeError) as error:  # torch's for a size that it cannot make
+    except (ValueError, RuntimeError) as error:  # torch's RuntimeError: a size that it cannot make
         field = "encoder.config" if name in ENCODERS else "encoder.name"
         raise ConfigError(f"{origin}: {field}: {error}") from error
-    given = run.head.model_dump(exclude_unset=True)
-    if given.keys() == HeadConfig.model_fields.keys():
+    head_fields = run.head.model_dump(exclude_unset=True)
+    if head_fields.keys() == HeadConfig.model_fields.keys():
         return run
     kind = tasks.get(run.task).kind
     if kind == "embedding":
         return run
-    head = HeadConfig.model_validate(head_sizes(name, kind) | given)
+    head = HeadConfig.model_validate(head_sizes(name, kind) | head_fields)
     return run.model_copy(update={"head": head})
 
 
-def refused(error: ValidationError, origin: Path) -> ConfigError:
-    """The first fault with its field."""
+def first_fault(error: ValidationError, origin: Path) -> ConfigError:
+    """The error for the first fault, with its field."""
     first = error.errors()[0]
-    # Of a field that takes several types, pydantic adds what each is, in brackets.
+    # For a field of several types pydantic adds the type, in brackets.
     field = ".".join(str(part) for part in first["loc"] if "[" not in str(part))
-    # The prefix is of an error that involves several fields, and names them.
-    said = first["msg"].removeprefix("Value error, ")
+    # pydantic's prefix of an error that a validator of ours raised.
+    message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        said += ": leave it out, or correct its name or section"
-    return ConfigError(f"{origin}: {field}: {said}" if field else f"{origin}: {said}")
+        message += ": leave it out, or correct its name or section"
+    return ConfigError(f"{origin}: {field}: {message}" if field else f"{origin}: {message}")

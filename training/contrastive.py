@@ -24,7 +24,7 @@ WARM_UP = 0.1
 """Share of the steps in which the rate rises; it falls to 0 in the others."""
 TEMPERATURE = 0.1
 LONGEST = 64
-"""Word pieces of a text that are read in training."""
+"""Word pieces of a text that training reads."""
 
 
 def fine_tune(
@@ -35,11 +35,11 @@ def fine_tune(
     seed: int,
     device: Device = "cpu",
 ) -> Teacher:
-    """From N texts and their classes (N, C), one or several each. Raises DataMissing, ConfigError."""
+    """The encoder, fine-tuned on N texts and their classes (N, C), one or more. Raises DataMissing, ConfigError."""
     tuned = load(encoder, device)
     torch.manual_seed(seed)
     classes = torch.from_numpy(targets.astype(np.float32)).to(device)
-    tuned.model.get_input_embeddings().requires_grad_(False)  # a third of the time
+    tuned.model.get_input_embeddings().requires_grad_(False)  # they would take a third of the time
     weights = [weight for weight in tuned.model.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(weights, lr=RATE, weight_decay=0.01, fused=True)
     schedule = make_schedule(optimiser, "linear", WARM_UP, STEPS)
@@ -58,8 +58,8 @@ def fine_tune(
 def contrastive_loss(vectors: Tensor, classes: Tensor) -> Tensor:
     """Unit vectors (B, E), classes (B, C) of 0 and 1 -> the mean over the texts that share a class with another.
 
-    For each of these, the cross entropy of a softmax over the other texts' cosines / TEMPERATURE. Its target is spread
-    over the texts of its class; where texts have several classes, by the share of these that two have in common.
+    The loss of a text is the cross entropy of a softmax over the other texts' cosines / TEMPERATURE. Its target is
+    spread over the texts of its class; where texts have several classes, by the share that two have in common.
     """
     common = classes @ classes.T
     either = classes.sum(1)[:, None] + classes.sum(1) - common
@@ -72,12 +72,12 @@ def contrastive_loss(vectors: Tensor, classes: Tensor) -> Tensor:
 
 
 def _batches(targets: npt.NDArray[np.bool_], random: np.random.Generator) -> Iterator[list[int]]:
-    """STEPS batches: rows, each once before any comes again, and for each another row that shares a class."""
+    """STEPS batches of row numbers, each once before any comes again, and for each another row that shares a class."""
     order: list[int] = []
     for _ in range(STEPS):
         while len(order) < BATCH // 2:
             order += random.permutation(len(targets)).tolist()
         rows, order = order[: BATCH // 2], order[BATCH // 2 :]
         partners = [np.flatnonzero((targets & targets[row]).any(axis=1)) for row in rows]
-        others = [found[found != row] for row, found in zip(rows, partners, strict=True)]
-        yield rows + [int(random.choice(found)) for found in others if len(found)]
+        others = [numbers[numbers != row] for row, numbers in zip(rows, partners, strict=True)]
+        yield rows + [int(random.choice(numbers)) for numbers in others if len(numbers)]

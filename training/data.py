@@ -18,7 +18,7 @@ from heedful.text.vocab import UNKNOWN, Vocab
 from heedful.training.tasks.base import Example, Source
 
 T = TypeVar("T")
-RUN = 64
+SORTED_TOGETHER = 64
 """Batches whose examples are sorted by length together."""
 SUBSAMPLE_SEED = 1
 
@@ -35,10 +35,10 @@ class Rows:
     spelling: "Spelling | None" = None  # None without composed words
 
     def batch(self, chosen: Ints, drop: Callable[[int], npt.NDArray[np.bool_]] | None) -> Batch:
-        """These texts as `collate` pads them. `drop`, given a number of words, says which of them are composed
-        although they are listed.
+        """The `chosen` texts (B,), padded as by `collate`, without a loop over the texts.
 
-        There is no step for each text, which for words is six times as fast (docs/gpu.md).
+        For words this is six times as fast (docs/gpu.md). `drop` takes the number of words and gives a mask of listed
+        words that are composed too.
         """
         words, inside = padded_index(self.bounds, chosen)
         heads = np.tile(np.arange(inside.shape[1]), (len(chosen), 1))
@@ -48,17 +48,17 @@ class Rows:
             ids, pieces = self.framing.pad(self.ids, chosen), np.zeros_like(heads)
             pieces[inside] = self.framing.counts[words]
             return Batch(ids, heads, lengths, pieces)
-        found, features = self.ids[words], None
+        ids, features = self.ids[words], None
         if self.spelling:
-            found, features = self.spelling.compose(found, drop)
+            ids, features = self.spelling.compose(ids, drop)
         padded = np.full(inside.shape, PAD, np.int64)
-        padded[inside] = found
+        padded[inside] = ids
         return Batch(padded, heads, lengths, features=features)
 
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How ids of pieces make sentences: `counts` of each word, and `stops` (N + 1,), the bounds in pieces."""
+    """Word pieces of texts: `counts` of each word's pieces, and `stops` (N + 1,), the bounds of the texts in pieces."""
 
     pieces: Pieces
     counts: Ints
@@ -66,17 +66,17 @@ class Framing:
 
     def pad(self, ids: Ints, chosen: Ints) -> Ints:
         """[CLS], the pieces of each chosen sentence, [SEP] and padding (B, S), from the `ids` of all pieces."""
-        found, inside = padded_index(self.stops, chosen)
+        positions, inside = padded_index(self.stops, chosen)
         padded = np.full((len(chosen), inside.shape[1] + 2), PAD, np.int64)
         padded[:, 0] = self.pieces.cls
-        padded[:, 1:-1][inside] = ids[found]
+        padded[:, 1:-1][inside] = ids[positions]
         padded[np.arange(len(chosen)), 1 + inside.sum(1)] = self.pieces.sep
         return padded
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """The features of every word of some texts: of the listed ones (V, F), then of the others."""
+    """The features of the listed words (V, F), then of the K other words of some texts."""
 
     features: Ints  # (V + K, F)
     listed: int  # V
@@ -93,7 +93,7 @@ class Spelling:
     def compose(
         self, ids: Ints, drop: Callable[[int], npt.NDArray[np.bool_]] | None
     ) -> tuple[Ints, Ints | None]:
-        """A sentence's ids with -1, -2, .. for its composed words, and their features (K, F), None for none."""
+        """The ids (S,) with -1, -2, .. for composed words, and the features (K, F) of these; None without any."""
         composed = ids >= self.listed
         if drop:
             composed |= drop(len(ids))
@@ -120,49 +120,49 @@ def vocabulary(
     """
     words = [*counts, *(word for word in background if word not in counts)]
     vectors = has_vector(words)
-    kept = [
+    listed = [
         word
         for word, known in zip(words, vectors, strict=True)
         if counts[word] >= min_count
         or (known and counts[word])
         or (known and background_min_count is not None and background[word] >= background_min_count)
     ]
-    ordered = sorted(kept, key=lambda word: (-counts[word], -background[word], word))
+    ordered = sorted(listed, key=lambda word: (-counts[word], -background[word], word))
     return Vocab(ordered[:limit], composed)
 
 
 def evenly(items: Sequence[T], most: int) -> Sequence[T]:
-    """At most `most` of the items, at even distances."""
+    """At most `most` of the items, evenly spaced."""
     return items[:: -(-len(items) // most)]
 
 
 def subsample(
     parts: list[tuple[Source, list[Example]]], rows: int | None
 ) -> list[tuple[Source, list[Example]]]:
-    """A random sample of `rows` examples over all parts, always the same; everything for None or too few."""
+    """A random sample of `rows` examples over all parts, always the same; all of them for None or fewer than `rows`."""
     total = sum(len(examples) for _, examples in parts)
     if rows is None or rows >= total:
         return parts
     chosen = np.zeros(total, np.bool_)
     chosen[np.random.default_rng(SUBSAMPLE_SEED).permutation(total)[:rows]] = True
-    kept, start = [], 0
+    sampled, start = [], 0
     for source, examples in parts:
         mask = chosen[start : start + len(examples)].tolist()
         start += len(examples)
         note = f"{source.note}; drawn at random from {len(examples):,}"
-        kept.append((replace(source, note=note), list(compress(examples, mask))))
-    return kept
+        sampled.append((replace(source, note=note), list(compress(examples, mask))))
+    return sampled
 
 
 def class_numbers(labels: Sequence[str], known: Sequence[str]) -> Ints:
-    """The place (N,) of each label among the `known`, -1 where it is none of them."""
-    places = {label: i for i, label in enumerate(known)}
-    return np.array([places.get(label, -1) for label in labels], np.int64)
+    """The number (N,) of each label among the `known`, -1 for another label."""
+    numbers = {label: i for i, label in enumerate(known)}
+    return np.array([numbers.get(label, -1) for label in labels], np.int64)
 
 
 def labels(examples: Sequence[Example]) -> Doubles:
     """(N,) the labels."""
-    return np.array([one.label for one in examples], np.float64)
+    return np.array([example.label for example in examples], np.float64)
 
 
 def padded_index(bounds: Ints, chosen: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
@@ -174,14 +174,15 @@ def padded_index(bounds: Ints, chosen: Ints) -> tuple[Ints, npt.NDArray[np.bool_
 
 
 def sorted_batches(order: Ints, lengths: Ints, size: int) -> list[Ints]:
-    """Batches of examples of similar lengths: those in `order`, sorted within each RUN of batches."""
-    runs = [order[start : start + RUN * size] for start in range(0, len(order), RUN * size)]
+    """Batches of examples of similar lengths: those in `order`, sorted within each SORTED_TOGETHER batches."""
+    length = SORTED_TOGETHER * size
+    runs = [order[start : start + length] for start in range(0, len(order), length)]
     runs = [run[np.argsort(lengths[run], kind="stable")] for run in runs]
     return [run[start : start + size] for run in runs for start in range(0, len(run), size)]
 
 
 class Batches(Protocol):
-    """N examples."""
+    """N examples, in batches."""
 
     def __len__(self) -> int: ...
 
@@ -191,7 +192,7 @@ class Batches(Protocol):
     def batches(
         self, size: int, rng: np.random.Generator | None
     ) -> Iterator[tuple[list[Any], npt.NDArray[Any]]]:
-        """What the model reads, and targets (B, ..). Shuffled with `rng`, else in order of length."""
+        """The model's input and the targets (B, ..). Shuffled with `rng`, else in order of length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +202,11 @@ class Examples:
     rows: Rows
     sides: Ints
     targets: npt.NDArray[Any]
-    groups: Sequence[Ints] = ()  # examples that are drawn together; none: each alone
+    groups: Sequence[Ints] = ()  # examples that are drawn together; empty: each is drawn alone
     subword_dropout: float = 0.0
-    """Share of the listed words that shuffled batches compose of their subwords too."""
+    """Share of the listed words that shuffled batches compose from their subwords."""
     mixed: bool = False
-    """Whether shuffled batches hold texts of any lengths, not of similar ones."""
+    """Whether shuffled batches mix texts of all lengths, in place of similar ones."""
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -217,22 +218,20 @@ class Examples:
         rows: Rows,
         targets: Callable[[Sequence[Example]], npt.NDArray[Any]] = labels,
     ) -> Self:
-        """Leaves out an example one of whose texts is not in `rows`."""
-        kept = [one for one in examples if all(text in rows.index for text in one.texts)]
-        sides = np.array([[rows.index[text] for text in one.texts] for one in kept], np.int64)
-        return cls(rows, sides, targets(kept))
+        """Examples whose texts are all in `rows`; the others are left out."""
+        read = [each for each in examples if all(text in rows.index for text in each.texts)]
+        sides = np.array([[rows.index[text] for text in each.texts] for each in read], np.int64)
+        return cls(rows, sides, targets(read))
 
     def steps(self, size: int) -> int:
         """The number of batches in an epoch."""
-        alone = len(self) > size > 1 and len(self) % size == 1
-        return -(-len(self) // size) - alone
+        joined = len(self) > size > 1 and len(self) % size == 1  # see `batches`
+        return -(-len(self) // size) - joined
 
     def batches(
-        self,
-        size: int,
-        rng: np.random.Generator | None,
+        self, size: int, rng: np.random.Generator | None
     ) -> Iterator[tuple[list[Batch], npt.NDArray[Any]]]:
-        """One `Batch` per side, and targets (B, ..). Shuffled with `rng`, else in order of length.
+        """A `Batch` for each side, and targets (B, ..). Shuffled with `rng`, else in order of length.
 
         Shuffling keeps similar lengths together, unless they are `mixed`: examples are sorted within runs
         of 64 batches. A last batch of one example joins the one before it, because batch norm cannot train
@@ -247,7 +246,7 @@ class Examples:
         if rng is None:
             groups = np.array_split(np.argsort(lengths, kind="stable"), -(-len(self) // size))
         else:
-            # Equal lengths: the order stays random.
+            # With equal lengths the order stays random.
             sorted_by = np.zeros_like(lengths) if self.mixed else lengths
             groups = sorted_batches(self._order(rng), sorted_by, size)
             if len(groups) > 1 and len(groups[-1]) == 1 < size:

@@ -17,7 +17,7 @@ VARIABLE = "HEEDFUL_DATA"
 """The environment variable that names the folder."""
 DEFAULT = Path("data")
 PAGE = "docs/data.md"
-OFFICIAL = {
+ADDRESSES = {
     "sick": "https://zenodo.org/records/2787612 (SICK.zip)",
     "stsb": "http://ixa2.si.ehu.eus/stswiki/index.php/STSbenchmark (Stsbenchmark.tar.gz)",
     "wordbridge": "https://github.com/raghavchandra123/wordbridge",
@@ -38,7 +38,7 @@ def find(data: Path, candidates: tuple[str, ...], *, dataset: str) -> Path:
                 return path
     raise DataMissing(
         f"{data} holds no {' or '.join(candidates)} (or the same with .gz): get it from "
-        f"{OFFICIAL[dataset]}; {PAGE} describes the layout, --data or {VARIABLE} names the folder"
+        f"{ADDRESSES[dataset]}; {PAGE} describes the layout, --data or {VARIABLE} names the folder"
     )
 
 
@@ -58,11 +58,13 @@ def lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise DataError(f"{path.name}: not {encoding}: {error.reason}") from error
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise DataError(f"{path}: not a whole gzip file: get it again: {error}") from error
+            raise DataError(
+                f"{path}: a damaged or incomplete gzip file: get it again: {error}"
+            ) from error
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
-    """Objects of a JSON-lines file. Raises DataError naming the line that is none."""
+    """The objects of a JSON-lines file. Raises DataError naming a line that is no object."""
     for number, line in enumerate(lines(path), 1):
         try:
             record = json.loads(line)
@@ -88,16 +90,16 @@ def text_of(record: Mapping[str, Any], field: str) -> str:
 def read_each(
     path: Path, rows: Iterable[Row], read: Callable[[Row], Read], *, first: int = 1
 ) -> Iterator[Read]:
-    """`read` of each row of the file, whose numbers begin with `first`.
+    """Call `read` on each row of the file; the rows are numbered from `first`.
 
-    Raises DataError naming the line for what `read` cannot use: its KeyError, TypeError or ValueError.
+    Raises DataError naming the line where `read` raises KeyError, TypeError or ValueError.
     """
     for number, row in enumerate(rows, first):
         try:
-            found = read(row)
+            result = read(row)
         except (KeyError, TypeError, ValueError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise DataError(
                 f"{path.name}:{number}: {reason}; {PAGE} describes the layout"
             ) from error
-        yield found
+        yield result

@@ -22,8 +22,8 @@ from heedful.training.tasks.base import Example
 
 BATCH = 256
 Answers = Callable[[Path, Sequence[tuple[str, ...]], Device], Floats]
-OTHERS: dict[str, Answers] = {}
-"""A run's probabilities (N, classes) of texts or pairs, by `encoder.name`, of models that are no sentence encoders."""
+PREDICTORS: dict[str, Answers] = {}
+"""`encoder.name` of a model that is no sentence encoder -> its probabilities (N, classes) of texts or pairs."""
 
 
 def probabilities(
@@ -37,8 +37,8 @@ def probabilities(
 ) -> Floats:
     """(N, classes) the probabilities of a run's or a bundle's model, cached so that an interrupted run can continue.
 
-    A teacher reads the beginning of a text that is longer than it can read, but for an encoder over a transformer,
-    which reads none of it. A text of which it reads nothing is equally likely in every class. Raises RunMissing,
+    A teacher reads the beginning of a text that is too long for it; an encoder over a transformer reads none of such
+    a text. A text that is not read has the same probability in every class. Raises RunMissing,
     and ConfigError where the teacher has other classes.
     """
     bundle = is_bundle(folder)
@@ -47,23 +47,24 @@ def probabilities(
     if len(labels) != classes:
         raise ConfigError(f"teacher.run: {folder} has {len(labels)} classes, not {classes}")
     texts = [example.texts for example in examples]
-    small = bundle or record["config"]["encoder"]["name"] != CROSS_ENCODER
-    if not small and CROSS_ENCODER not in OTHERS:
-        raise ConfigError(f"teacher.run: {folder} is a cross-encoder's, which a checkout reads")
+    is_encoder = bundle or record["config"]["encoder"]["name"] != CROSS_ENCODER
+    if not is_encoder and CROSS_ENCODER not in PREDICTORS:
+        raise ConfigError(
+            f"teacher.run: {folder} is a cross-encoder's run, which only a checkout reads"
+        )
     weights = (folder / ENCODER if bundle else folder / checkpoint.BEST).read_bytes()
-    key = chain([weights], ("\0".join(one).encode() + b"\0\0" for one in texts))
+    key = chain([weights], ("\0".join(pair).encode() + b"\0\0" for pair in texts))
 
     def answer() -> Arrays:
-        if not small:
-            return {"answers": OTHERS[CROSS_ENCODER](folder, texts, device)}
+        if not is_encoder:
+            return {"answers": PREDICTORS[CROSS_ENCODER](folder, texts, device)}
         run = restore_bundle(folder) if bundle else restore(folder)
         run.model.to(device)
         return {"answers": _answer(run, examples, classes, pipeline=pipeline, cache=cache)}
 
-    kept: Floats = cached(cache, key, answer, prefix="taught-" if small else "fine-tuned-")[
-        "answers"
-    ]
-    return kept
+    prefix = "taught-" if is_encoder else "fine-tuned-"
+    answers: Floats = cached(cache, key, answer, prefix=prefix)["answers"]
+    return answers
 
 
 def _answer(
@@ -79,8 +80,8 @@ def _answer(
         cache_dir=cache,
     )
     rows = parsed.rows(run.lexicon)
-    places = [i for i, one in enumerate(examples) if all(text in rows.index for text in one.texts)]
-    readable = Examples.of([examples[i] for i in places], rows, lambda _: np.array(places))
+    read = [i for i, each in enumerate(examples) if all(text in rows.index for text in each.texts)]
+    readable = Examples.of([examples[i] for i in read], rows, lambda _: np.array(read))
     answers = np.full((len(examples), classes), 1 / classes, np.float32)
     half = config.optimiser.precision == "bfloat16"
     batches = readable.batches(BATCH, None)
@@ -88,6 +89,6 @@ def _answer(
         torch.inference_mode(),
         torch.autocast(run.model.alpha.device.type, torch.bfloat16, enabled=half),
     ):
-        for sides, group in track(batches, "teaching", -(-len(readable) // BATCH), transient=True):
-            answers[group] = run.model(sides).float().softmax(-1).cpu().numpy()
+        for sides, places in track(batches, "teaching", -(-len(readable) // BATCH), transient=True):
+            answers[places] = run.model(sides).float().softmax(-1).cpu().numpy()
     return answers

@@ -25,11 +25,11 @@ OMITTED = {
     "white",
     "with",
 }
-"""What names say of an emoji's form ("heavy black heart" is red), not of its meaning."""
+"""Words of names that describe an emoji's form ("heavy black heart" is red), not its meaning."""
 
 
 class NamedEmoji:
-    """The vectors of another source, and for an emoji the mean of its name's words that have one."""
+    """The vectors of another source; an emoji has the mean of its name's words that have a vector."""
 
     def __init__(self, source: VectorSource) -> None:
         self._source = source
@@ -49,7 +49,7 @@ class NamedEmoji:
         return vectors
 
     def _named(self, words: Sequence[str]) -> list[tuple[int, list[str]]]:
-        """The places of emoji, and the words of each one's name that have a vector."""
+        """The place of each emoji, and the words of its name that have a vector."""
         names = [(i, name_words(word)) for i, word in enumerate(words) if not word.isascii()]
         return [
             (i, [word for word, known in zip(parts, self._source.has(parts), strict=True) if known])
@@ -61,8 +61,8 @@ class NamedEmoji:
 def new_emoji(lexicon: Vocab, counts: Counter[str], source: VectorSource, least: int) -> list[str]:
     """Emoji that occur `least` times, that the vocabulary does not list and whose name has a vector."""
     frequent = [word for word, count in sorted(counts.items()) if count >= least]
-    found = [word for word in frequent if word not in lexicon and name_words(word)]
-    return list(compress(found, NamedEmoji(source).has(found)))
+    unlisted = [word for word in frequent if word not in lexicon and name_words(word)]
+    return list(compress(unlisted, NamedEmoji(source).has(unlisted)))
 
 
 def name_words(token: str) -> list[str]:

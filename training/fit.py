@@ -16,7 +16,7 @@ from heedful.training.config import (
     WordsConfig,
 )
 from heedful.training.errors import DataError
-from heedful.training.labelled_texts import Row, group
+from heedful.training.labelled_texts import Row, group_key
 from heedful.training.tasks.base import UNLABELLED, Example, Reader, Source, Task
 
 EPOCHS = 6
@@ -35,10 +35,10 @@ def make_task(
     seed: int,
     held: Collection[int] | None = None,
 ) -> Task:
-    """The rows whose numbers are in `held` for test, a tenth of the others, or more of few, for dev: `assess.splits`.
+    """The rows numbered in `held` are test; of the others dev is a tenth, or more of few rows: `assess.splits`.
 
-    Texts that are equal but for white space are in the same part, and so are pairs of one first text. Where `held` is
-    None, nothing is held out: dev is a part of train.
+    Texts that are equal but for white space are in the same part, and so are pairs with the same first text. Where
+    `held` is None, nothing is held out: dev is a part of train.
 
     `words` are added to the vocabulary. Raises DataError where the labels of pairs are not those of NLI,
     or where there are too few rows for dev.
@@ -48,13 +48,13 @@ def make_task(
     if pairs and set(labels) != set(NLI_LABELS):
         raise DataError(
             f"{file.name}: pairs are answered by /nli, whose labels are {', '.join(NLI_LABELS)}, all three; "
-            f"here they are {', '.join(labels[:10])}: rename them, or join the two texts in one column"
+            f"here they are {', '.join(labels[:10])}: rename them, or join the two texts in example column"
         )
     examples = [Example(row.texts, labels.index(row.label)) for row in rows]
-    test = [one for i, one in enumerate(examples) if i in (held or ())]
-    others = [one for i, one in enumerate(examples) if i not in (held or ())]
-    groups = [group(one.texts) for one in others]
-    targets = np.eye(len(labels), dtype=bool)[[int(one.label) for one in others]]
+    test = [example for i, example in enumerate(examples) if i in (held or ())]
+    others = [example for i, example in enumerate(examples) if i not in (held or ())]
+    groups = [group_key(example.texts) for example in others]
+    targets = np.eye(len(labels), dtype=bool)[[int(example.label) for example in others]]
     if most_texts(targets, groups) < 2:
         raise DataError(
             f"{file.name}: {len(rows)} rows of {len(labels)} labels are too few to hold some of each "

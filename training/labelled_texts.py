@@ -22,8 +22,8 @@ FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
     ".parquet": ("read_parquet", {"dtype_backend": "numpy_nullable"}),
     ".xlsx": ("read_excel", {"dtype": str, "keep_default_na": False, "header": None}),
 }
-"""Read by the function of pandas of that name with these keywords: a number stays as it is written beside an empty
-cell, and a word like "None" or "n/a" is a text. pandas would rename the second of two equal names in a header."""
+"""Suffix -> the function of pandas that reads it, and its keywords: a number next to an empty cell stays as written, a
+word like "None" or "n/a" is a text, and the second of two equal names in a header is not renamed."""
 OPTIONS = "--text-column (or --pair-columns) and --label-column"
 INSTEAD_OF_LIST = "; several labels are one string: set --multi-label to what separates them"
 OTHER_ENCODING = ", or set --encoding cp1252, Excel's on Windows"
@@ -40,7 +40,7 @@ class Row:
 
     line: int
     texts: tuple[str, ...]
-    label: str  # several are sorted and joined by the separator
+    label: str  # several labels are sorted and joined by the separator
 
     def labels(self, separator: str) -> list[str]:
         return self.label.split(separator) if separator else [self.label]
@@ -48,7 +48,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a file is read. `encoding` and `delimiter` "" are UTF-8 and what the first line suggests."""
+    """How a file is read. Without an `encoding` it is UTF-8; without a `delimiter` the first line suggests it."""
 
     encoding: str = ""
     delimiter: str = ""
@@ -61,7 +61,7 @@ class Reading:
     separator: str = ""
     """Between several labels in one cell; "" where a row has one label."""
     say: Callable[[str], None] = print
-    """Told what is left out."""
+    """Prints what is left out."""
 
 
 def read(
@@ -69,20 +69,20 @@ def read(
 ) -> list[Row]:
     """The rows of the file: texts from `columns`, in that order.
 
-    A folder holds one file a text, in a folder of the label's name. Raises DataError with all that is wrong, each
-    with line and remedy: another suffix or encoding, no such column, a cell too few or too many, an unbalanced quote,
-    not JSON, an empty cell, one label only, a label of one text, equal texts of different labels, numbers for labels.
+    A folder holds one file a text, in a folder of the label's name. Raises DataError with all faults, each with line
+    and remedy: another suffix or encoding, no such column, a cell too few or too many, an unbalanced quote, not JSON,
+    an empty cell, one label only, a label of one text, equal texts of different labels, numbers for labels.
     """
     reading = reading or Reading()
     rows, faults = _rows(path, columns, label_column, reading)
     if rows:
         faults += _label_faults(path, rows, label_column, reading)
-    _refuse(path, faults)
+    _raise_faults(path, faults)
     labels = {label for row in rows for label in row.labels(reading.separator)}
-    for twins in _twins(labels):
-        named = " and ".join(map(repr, twins))
+    for lookalikes in _lookalikes(labels):
+        names = " and ".join(map(repr, lookalikes))
         reading.say(
-            f"{path.name}: {named} are different labels: spell them the same if they are not"
+            f"{path.name}: {names} are different labels: spell them the same if they are not"
         )
     return rows
 
@@ -90,11 +90,11 @@ def read(
 def read_rows(path: Path, columns: Sequence[str], label_column: str, reading: Reading) -> list[Row]:
     """`read` without the checks that need every label of a training file. Raises DataError."""
     rows, faults = _rows(path, columns, label_column, reading)
-    _refuse(path, faults)
+    _raise_faults(path, faults)
     return rows
 
 
-def _refuse(path: Path, faults: Sequence[str]) -> None:
+def _raise_faults(path: Path, faults: Sequence[str]) -> None:
     """Raise DataError with all faults, if there are any."""
     if len(faults) == 1:
         raise DataError(faults[0])
@@ -105,7 +105,7 @@ def _refuse(path: Path, faults: Sequence[str]) -> None:
 def _rows(
     path: Path, columns: Sequence[str], label_column: str, reading: Reading
 ) -> tuple[list[Row], list[str]]:
-    """The rows that can be used, and what is wrong with the others. Raises DataError for a file without a row."""
+    """The rows that can be used, and the faults of the others. Raises DataError for a file without a row."""
     faults: list[str] = []
     try:
         lines = (
@@ -134,12 +134,12 @@ def _rows(
 
 
 def read_texts(path: Path, column: str, reading: Reading) -> list[str]:
-    """The texts of a file without labels, each once; blank ones are left out. Raises DataError."""
+    """The distinct texts of a file without labels; blank ones are left out. Raises DataError."""
     try:
         cells = [cell for _, (cell,) in _lines(path, (column,), reading, None)]
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-    texts = {same((cell,)): cell for cell in cells if not is_blank(cell) and "\0" not in cell}
+    texts = {text_key((cell,)): cell for cell in cells if not is_blank(cell) and "\0" not in cell}
     return list(texts.values())
 
 
@@ -156,10 +156,10 @@ def _label(cell: str) -> str:
 def _folder(path: Path, reading: Reading) -> Iterable[Line]:
     """The number, the text and the label of each of `_files`."""
     files, encoding = _files(path), reading.encoding
-    others = sum(map(_is_text, path.rglob("*"))) - len(files)
-    if others:
+    unread = sum(map(_is_text, path.rglob("*"))) - len(files)
+    if unread:
         reading.say(
-            f"{path.name}: {others} files are not read: they are in no folder of a label's name, or deeper"
+            f"{path.name}: {unread} files are not read: they are not directly in a folder of a label's name"
         )
     if not files:
         raise DataError(
@@ -173,14 +173,14 @@ def _folder(path: Path, reading: Reading) -> Iterable[Line]:
         except UnicodeDecodeError as error:
             if encoding:
                 raise _misfit(file, encoding, error) from error
-            said = f"{file}: byte {error.start} is not UTF-8: save it as UTF-8{OTHER_ENCODING}"
-            raise DataError(said) from error
+            message = f"{file}: byte {error.start} is not UTF-8: save it as UTF-8{OTHER_ENCODING}"
+            raise DataError(message) from error
 
 
 def _files(path: Path) -> list[Path]:
-    """`path`/<label>/<any name>, in order of their names.
+    """The files `path`/<label>/<any name>, in order of their names.
 
-    Hidden ones are no labels and no texts: macOS writes .DS_Store, Jupyter .ipynb_checkpoints.
+    Hidden files and folders are neither texts nor labels: macOS writes .DS_Store, Jupyter .ipynb_checkpoints.
     """
     return sorted(filter(_is_text, path.glob("*/*")))
 
@@ -190,24 +190,24 @@ def _is_text(file: Path) -> bool:
 
 
 def _misfit(file: Path | str, encoding: str, error: Exception) -> DataError:
-    """For a file that does not have the encoding of the option, or an unknown one."""
+    """The error for a file that does not have the encoding of --encoding, or for an unknown encoding."""
     return DataError(
         f"{file}: --encoding {encoding} does not fit: {error}; cp1252 is Excel's, utf-16 that of its Unicode text"
     )
 
 
 def _lines(
-    path: Path, wanted: Sequence[str], reading: Reading, faults: list[str] | None
+    path: Path, columns: Sequence[str], reading: Reading, faults: list[str] | None
 ) -> Iterable[Line]:
     if path.suffix.lower() in FRAMES:
-        return _frame(path, wanted, reading)
+        return _frame(path, columns, reading)
     name = path.name.lower()
     format = FORMATS.get(Path(name.removesuffix(GZIPPED)).suffix)
     if format is None:
         known = ", ".join([*FORMATS, *FRAMES])
         raise DataError(
-            f"{path.name}: the file must end in .csv, .tsv or .jsonl, which is how it is read (known are {known}, "
-            f"and the first three with {GZIPPED})"
+            f"{path.name}: the file's suffix names its format: give it one of {known} "
+            f"(the first three also with {GZIPPED})"
         )
     content = path.read_bytes()
     if name.endswith(GZIPPED):
@@ -215,7 +215,7 @@ def _lines(
             content = gzip.decompress(content)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise DataError(
-                f"{path.name} is no whole gzip file ({error}): copy it again"
+                f"{path.name} is a damaged or incomplete gzip file ({error}): copy it again"
             ) from error
     if reading.encoding:
         try:
@@ -226,7 +226,7 @@ def _lines(
         BytesIO(content),
         path.name,
         format,
-        wanted,
+        columns,
         DataError,
         integers=True,
         list_remedy=INSTEAD_OF_LIST,
@@ -239,7 +239,7 @@ def _lines(
 
 
 def _other_columns(format: Format, reading: Reading) -> str:
-    """The remedy for a column that is not there."""
+    """The remedy for a missing column."""
     if format not in SEPARATORS:
         return OPTIONS
     if not reading.header:
@@ -247,7 +247,7 @@ def _other_columns(format: Format, reading: Reading) -> str:
     return f"{OPTIONS}, or --no-header and name the columns 1, 2, .."
 
 
-def _frame(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line]:
+def _frame(path: Path, columns: Sequence[str], reading: Reading) -> Iterable[Line]:
     """The rows of a .parquet file, or of the first sheet of an .xlsx file, which alone may lack a header."""
     suffix = path.suffix.lower()
     try:
@@ -257,8 +257,8 @@ def _frame(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
         content = BytesIO(path.read_bytes())
         frame = getattr(pandas, name)(content, **keywords)
         if suffix == ".xlsx" and (others := pandas.ExcelFile(content).sheet_names[1:]):
-            named = ", ".join(map(repr, others))
-            reading.say(f"{path.name}: of its sheets the first is read, not {named}")
+            sheets = ", ".join(map(repr, others))
+            reading.say(f"{path.name}: only its first sheet is read, not {sheets}")
     except ImportError as error:
         raise DataError(
             f"{path.name}: {suffix} is read through pandas: pip install pandas pyarrow openpyxl, "
@@ -273,23 +273,23 @@ def _frame(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
         names, frame, first = [str(name) for name in frame.iloc[0]], frame.iloc[1:], 2
     elif suffix == ".xlsx":
         names = [str(number) for number in range(1, frame.shape[1] + 1)]
-    for name in wanted:
-        held = f"it has {', '.join(names)}"
+    for name in columns:
+        known = f"it has {', '.join(names)}"
         if name not in names:
             guess = similar(name, names)
-            raise DataError(f"{path.name}: no column {name!r}: {held}{guess}; set {OPTIONS}")
+            raise DataError(f"{path.name}: no column {name!r}: {known}{guess}; set {OPTIONS}")
         if names.count(name) > 1:
-            raise DataError(f"{path.name}: two columns {name!r}: {held}: rename one")
+            raise DataError(f"{path.name}: two columns {name!r}: {known}: rename one")
     frame.columns = names
-    for name in wanted:
+    for name in columns:
         for line, value in enumerate(frame[name], first):
-            # Lists and bytes would become Python's spelling of them, such as "['sports']" or "b'good'".
+            # `astype(str)` would write Python's spelling of lists and bytes, such as "['sports']" or "b'good'".
             if isinstance(value, bytes) or not pandas.api.types.is_scalar(value):
                 remedy = "" if isinstance(value, bytes) else INSTEAD_OF_LIST
                 raise DataError(
                     f"{path.name}:{line}: {name!r} must be a string or a number{remedy}"
                 )
-    cells = frame[list(wanted)]
+    cells = frame[list(columns)]
     filled = cells.astype(str).where(cells.notna(), "")
     return ((line, list(row)) for line, row in enumerate(filled.itertuples(index=False), first))
 
@@ -297,58 +297,60 @@ def _frame(path: Path, wanted: Sequence[str], reading: Reading) -> Iterable[Line
 def _without_blanks(
     path: Path, rows: list[Row], columns: Sequence[str], reading: Reading, faults: list[str]
 ) -> list[Row]:
-    """Rows whose cells are all filled; unless blank ones are to be left out, they are faults."""
+    """The rows whose cells are all filled; blank cells are faults unless `drop_blank`."""
     for place, column in enumerate(columns):
         empty = [row.line for row in rows if is_blank((*row.texts, row.label)[place])]
         if empty and not reading.drop_blank:
-            several = reading.separator and place == len(columns) - 1
-            none = " (with 'none' where a text has no label)" if several else ""
+            multi_label = reading.separator and place == len(columns) - 1
+            none = " (with 'none' where a text has no label)" if multi_label else ""
             faults.append(
                 f"{_place(path, empty[0])}: {column!r} is empty ({_lines_of(path, empty)}): "
                 f"fill these rows in{none} or remove them, or set --drop-blank"
             )
-    kept = [row for row in rows if not any(map(is_blank, (*row.texts, row.label)))]
-    if reading.drop_blank and len(kept) < len(rows):
-        reading.say(f"{path.name}: {len(rows) - len(kept)} rows with an empty cell are left out")
-    return kept
+    filled = [row for row in rows if not any(map(is_blank, (*row.texts, row.label)))]
+    if reading.drop_blank and len(filled) < len(rows):
+        reading.say(f"{path.name}: {len(rows) - len(filled)} rows with an empty cell are left out")
+    return filled
 
 
 def _without_conflicts(
     path: Path, rows: list[Row], reading: Reading, faults: list[str]
 ) -> list[Row]:
-    """Rows whose equal texts have one label; all of them, and a fault, unless the others are to be left out."""
+    """The rows without equal texts of different labels; unless `drop_conflicts`, all rows and a fault."""
     labels: dict[tuple[str, ...], set[str]] = {}
     for row in rows:
-        labels.setdefault(same(row.texts), set()).add(row.label)
-    bad = [row for row in rows if len(labels[same(row.texts)]) > 1]
-    if not bad:
+        labels.setdefault(text_key(row.texts), set()).add(row.label)
+    clashes = [row for row in rows if len(labels[text_key(row.texts)]) > 1]
+    if not clashes:
         return rows
-    lines = _lines_of(path, [row.line for row in bad])
+    lines = _lines_of(path, [row.line for row in clashes])
     if not reading.drop_conflicts:
-        said = " and ".join(repr(label) for label in sorted(labels[same(bad[0].texts)]))
+        names = " and ".join(map(repr, sorted(labels[text_key(clashes[0].texts)])))
         faults.append(
-            f"{_place(path, bad[0].line)}: the same text is labelled {said} ({lines}): give equal texts "
+            f"{_place(path, clashes[0].line)}: the same text is labelled {names} ({lines}): give equal texts "
             "one label, or set --drop-conflicts to leave them out"
         )
         return rows
-    reading.say(f"{path.name}: {len(bad)} rows whose text has two labels are left out ({lines})")
-    return [row for row in rows if len(labels[same(row.texts)]) == 1]
+    reading.say(
+        f"{path.name}: {len(clashes)} rows whose text has two labels are left out ({lines})"
+    )
+    return [row for row in rows if len(labels[text_key(row.texts)]) == 1]
 
 
-def same(texts: Iterable[str]) -> tuple[str, ...]:
-    """Equal for texts that differ in white space alone."""
+def text_key(texts: Iterable[str]) -> tuple[str, ...]:
+    """A key that is equal for texts that differ only in white space."""
     return tuple(" ".join(text.split()) for text in texts)
 
 
-def group(texts: Sequence[str]) -> str:
-    """The same for rows that are held out together: equal texts, and pairs of one first text."""
-    return same(texts)[0]
+def group_key(texts: Sequence[str]) -> str:
+    """A key that is equal for rows to hold out together: equal texts, and pairs with the same first text."""
+    return text_key(texts)[0]
 
 
 def _label_faults(path: Path, rows: Sequence[Row], column: str, reading: Reading) -> list[str]:
-    """What is wrong with the labels: numbers, one label alone, labels of one text."""
-    texts = {(same(row.texts), label) for row in rows for label in row.labels(reading.separator)}
-    counts = Counter(label for _, label in texts)
+    """The faults of the labels: numbers, one label only, labels of one text."""
+    pairs = {(text_key(row.texts), name) for row in rows for name in row.labels(reading.separator)}
+    counts = Counter(label for _, label in pairs)
     if len(counts) > MOST_NUMBERS and all(map(_is_number, counts)):
         return [
             f"{_place(path, rows[0].line)}: {column!r} holds {len(counts)} different numbers, and fit learns "
@@ -360,16 +362,17 @@ def _label_faults(path: Path, rows: Sequence[Row], column: str, reading: Reading
             f"in {column!r}"
         ]
     first = {label: row.line for row in reversed(rows) for label in row.labels(reading.separator)}
-    once = sorted((label for label in counts if counts[label] == 1), key=lambda one: first[one])
+    once = sorted((label for label in counts if counts[label] == 1), key=lambda label: first[label])
     if once:
-        named = ", ".join(map(repr, once[:MAX_NAMED]))
+        names = ", ".join(map(repr, once[:MAX_NAMED]))
         more = f" and {len(once) - MAX_NAMED} more" if len(once) > MAX_NAMED else ""
-        several = f"labels {named}{more} have" if len(once) > 1 else f"label {named} has"
-        alike = [
-            f" ({' and '.join(map(repr, twins))} are different labels)" for twins in _twins(counts)
+        subject = f"labels {names}{more} have" if len(once) > 1 else f"label {names} has"
+        remarks = [
+            f" ({' and '.join(map(repr, group))} are different labels)"
+            for group in _lookalikes(counts)
         ]
         return [
-            f"{_place(path, first[once[0]])}: {several} one text only{''.join(alike)}: add other texts of "
+            f"{_place(path, first[once[0]])}: {subject} one text only{''.join(remarks)}: add other texts of "
             f"that label, or remove the row; is {column!r} the column of labels?"
         ]
     return []
@@ -383,27 +386,27 @@ def _is_number(label: str) -> bool:
     return True
 
 
-def _twins(labels: Iterable[str]) -> list[list[str]]:
-    """Labels that readers take for the same: they differ in case, blanks or what is not seen."""
-    alike: dict[str, list[str]] = {}
+def _lookalikes(labels: Iterable[str]) -> list[list[str]]:
+    """Groups of labels that differ only in case, white space or invisible characters."""
+    groups: dict[str, list[str]] = {}
     for label in sorted(labels):
-        seen = unicodedata.normalize("NFKC", without_invisible(label)).casefold()
-        alike.setdefault(" ".join(seen.split()), []).append(label)
-    return [twins for twins in alike.values() if len(twins) > 1]
+        visible = unicodedata.normalize("NFKC", without_invisible(label)).casefold()
+        groups.setdefault(" ".join(visible.split()), []).append(label)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _place(path: Path, line: int) -> str:
-    """Where a row is, for messages: its line, in a folder its file."""
+    """The place of a row for messages: file and line, or the file in a folder."""
     return str(_files(path)[line - 1]) if path.is_dir() else f"{path.name}:{line}"
 
 
 def _lines_of(path: Path, lines: Sequence[int]) -> str:
     files = _files(path) if path.is_dir() else []
-    named = [
+    places = [
         "/".join(files[line - 1].parts[-2:]) if files else str(line) for line in lines[:MAX_NAMED]
     ]
     more = f" and {len(lines) - MAX_NAMED} more" if len(lines) > MAX_NAMED else ""
-    return f"{'files' if files else 'lines'} {', '.join(named)}{more}"
+    return f"{'files' if files else 'lines'} {', '.join(places)}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,7 +422,7 @@ class Labelled:
     def of(
         cls, file: Path, columns: Sequence[str], label: str, reading: Reading, test: Path | None
     ) -> "Labelled":
-        """Raises DataError."""
+        """Read both files. Raises DataError."""
         rows = read(file, columns, label, reading)
-        held = read_rows(test, columns, label, reading) if test else ()
-        return cls(file, columns, rows, held)
+        test_rows = read_rows(test, columns, label, reading) if test else ()
+        return cls(file, columns, rows, test_rows)

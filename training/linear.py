@@ -22,9 +22,9 @@ VECTOR_SCALE = 1.5
 ABSENT = -30.0
 """The logit of a class without a row in training."""
 STRENGTHS = (1.0, 10.0)
-"""Inverse regularisation C that is tried."""
+"""The values of the inverse regularisation C to try."""
 TAUGHT_STRENGTH: dict[TeacherKind, float] = {"frozen": 1.0, "fine-tuned": 3.0}
-"""That of a model with a teacher (docs/notes/fit.md)."""
+"""C of a model with a teacher (docs/notes/fit.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a linear model reads, and how freely it is fitted."""
+    """The features of a linear model and its regularisation."""
 
     words: bool
     vectors: bool
@@ -54,7 +54,7 @@ class Recipe:
     class_weight: ClassWeight = None
     multi_label: bool = False
     teacher: TeacherKind | None = None
-    """Whose answers to texts without labels it learns from too: training.pseudo_labels."""
+    """The teacher whose answers to texts without labels it also learns from: training.pseudo_labels."""
 
     @property
     def name(self) -> str:
@@ -65,22 +65,22 @@ class Recipe:
 def recipes(
     class_weight: ClassWeight, *, multi_label: bool, teachers: Iterable[TeacherKind] = ()
 ) -> list[Recipe]:
-    """Both baselines and their combination, with each strength; then the combination with each teacher."""
-    found = [
+    """Words, vectors, and both, with each strength; then both with each teacher."""
+    untaught = [
         Recipe(words, vectors, strength, class_weight, multi_label)
         for words, vectors in ((True, False), (False, True), (True, True))
         for strength in STRENGTHS
     ]
-    found += [
+    taught = [
         Recipe(True, True, TAUGHT_STRENGTH[teacher], class_weight, multi_label, teacher)
         for teacher in teachers
     ]
-    return found
+    return untaught + taught
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """Logits of C classes: of words (buckets, C), if it reads any, and of vectors (C, D), with intercepts (C,)."""
+    """Weights of C classes: of words (buckets, C), if it reads any, and of vectors (C, D), with intercepts (C,)."""
 
     recipe: Recipe
     bag: Bag | None
@@ -88,11 +88,11 @@ class Linear:
     coefficients: Doubles
     intercepts: Doubles
     temperature: float = 1.0
-    """What logits are divided by."""
+    """Divides the logits."""
 
     @classmethod
     def fit(cls, recipe: Recipe, texts: Texts, targets: npt.NDArray[np.bool_] | Doubles) -> Self:
-        """From the texts and their classes (N, C), or the classes' probabilities."""
+        """Fit to the texts and their classes (N, C), or the classes' probabilities (N, C)."""
         classes = targets.shape[1]
         bag = Bag.fit(texts.keys, classes=classes) if recipe.words else None
         mean = texts.vectors.mean(axis=0, dtype=np.float64)
@@ -102,9 +102,11 @@ class Linear:
         used = np.zeros(0, np.int64)
         if bag:
             features = bag.features(texts.keys)
-            used, texts_with = np.unique(features.indices, return_counts=True)
+            used, text_counts = np.unique(features.indices, return_counts=True)
             if targets.dtype != bool:
-                used = used[texts_with > 1]  # a quarter of them, and as good: docs/notes/fit.md
+                used = used[
+                    text_counts > 1
+                ]  # a quarter of the buckets, and as good: docs/notes/fit.md
             parts.append(features[:, used])
         if recipe.vectors:
             parts.append(centred * scale)
@@ -120,10 +122,10 @@ class Linear:
 
     def logits(self, texts: Texts) -> Doubles:
         """(N, C)."""
-        found: Doubles = texts.vectors.astype(np.float64) @ self.coefficients.T + self.intercepts
+        logits: Doubles = texts.vectors.astype(np.float64) @ self.coefficients.T + self.intercepts
         if self.bag:
-            found = found + self.bag.features(texts.keys) @ self.words
-        return found / self.temperature
+            logits = logits + self.bag.features(texts.keys) @ self.words
+        return logits / self.temperature
 
     def probabilities(self, texts: Texts) -> Doubles:
         """(N, C)."""
@@ -161,7 +163,7 @@ def _logistic(
             model.fit(features, labels)
         if recipe.multi_label:
             weights[number], intercepts[number] = model.coef_[0], model.intercept_[0]
-        elif len(model.classes_) == 2:  # one logit, that of the second class
+        elif len(model.classes_) == 2:  # scikit-learn gives one logit, of the second class
             first, second = model.classes_
             weights[second], intercepts[second] = model.coef_[0], model.intercept_[0]
             intercepts[first] = 0.0

@@ -24,10 +24,10 @@ from heedful.training.source_commit import source_commit
 from heedful.training.tasks import get as get_task
 from heedful.training.tasks.base import Task
 
-SILENT_SECONDS = 60.0
-"""How long a log goes without a line about the epoch."""
+PROGRESS_SECONDS = 60.0
+"""Seconds between two lines of a log about an epoch's progress."""
 CHECKPOINT_SECONDS = 600.0
-"""Between two checkpoints within an epoch, from which a run of long epochs continues."""
+"""Seconds between two checkpoints within an epoch, so that a run of long epochs can continue from them."""
 
 
 def train(
@@ -42,18 +42,18 @@ def train(
     """Train to the last epoch or until patience ends; returns the record written to `run.json`.
 
     `task` is given where `config.task` is not one of `training.tasks`. Deterministic for a seed and a
-    number of threads, also across an interruption and `resume`, within an epoch too. Raises ConfigError where the
-    folder holds another run or this one with another parser or other words, the device is not there or the loss is
+    number of threads, also when it is interrupted, within an epoch too, and resumed. Raises ConfigError where the
+    folder holds another run or this one with another parser or other words, the device is missing or the loss is
     not finite, DataMissing, ParserError, RunDamaged.
     """
     require_device(config.device)
     task = task or get_task(config.task)
-    commit = source_commit()  # now: the source may change during the run
+    commit = source_commit()  # read now: the source may change during the run
     torch.manual_seed(config.seed)
     state = checkpoint.last_state(paths.run, config, validate, resume=resume)
     if state and (paths.run / checkpoint.RECORD).exists():
         console.print(f"{paths.run} is finished: nothing is left to train")
-        return read_record(paths.run)  # as it is: it names the source that the run was trained with
+        return read_record(paths.run)  # unchanged: it names the source of the training
 
     run = set_up(config, task, paths, state)
     size = config.optimiser.batch
@@ -61,9 +61,9 @@ def train(
     progress = checkpoint.restore(state, optimisation.parts()) if state else Progress()
     console.print(_summary(task, run, progress))
 
-    def keep(now: Progress) -> None:
+    def save(progress: Progress) -> None:
         fingerprint = run.parser.get("fingerprint", "")
-        checkpoint.save_last(paths.run, optimisation.parts(), now, config, fingerprint)
+        checkpoint.save_last(paths.run, optimisation.parts(), progress, config, fingerprint)
 
     started = time.monotonic()
     while progress.epoch < config.epochs and progress.epoch - progress.best_epoch < config.patience:
@@ -73,12 +73,12 @@ def train(
         if state and progress.step:
             checkpoint.restore_generators(state)
         rng = np.random.default_rng([config.seed, epoch])
-        before = time.process_time()
-        batches = _shown(run.train.batches(size, rng), run.train.steps(size), epoch, console)
-        total = _train_epoch(optimisation, run, batches, config, progress, checkpoint_seconds, keep)
+        processor_start = time.process_time()
+        batches = _tracked(run.train.batches(size, rng), run.train.steps(size), epoch, console)
+        total = _train_epoch(optimisation, run, batches, config, progress, checkpoint_seconds, save)
         loss = total / len(run.train)
         require_finite(loss, epoch, paths.config, "optimiser.rate")
-        processor = round(time.process_time() - before, 1)
+        processor = round(time.process_time() - processor_start, 1)
         optimisation.estimate_statistics(run.train, config)
         scores = {
             name: dev_score(run.objective, task.kind, optimisation.evaluated, examples)
@@ -92,7 +92,7 @@ def train(
         better = progress.best_epoch == epoch
         if better:
             checkpoint.save_best(paths.run, optimisation.evaluated.trained_state_dict())
-        keep(progress)
+        save(progress)
         times = {"seconds": round(time.monotonic() - started, 1), "processor_seconds": processor}
         extra = {name: scores[name] for name in config.extra_dev_tasks}
         checkpoint.log(paths.run, {"epoch": epoch, "loss": loss, "dev": score, **extra, **times})
@@ -113,36 +113,36 @@ def _train_epoch(
     config: RunConfig,
     progress: Progress,
     checkpoint_seconds: float,
-    keep: Callable[[Progress], None],
+    save: Callable[[Progress], None],
 ) -> float:
-    """One pass over the batches from `progress.step` on; returns the sum of the examples' losses."""
+    """Train on the epoch's batches from `progress.step` on; returns the sum of the examples' losses."""
     optimisation.model.train()
     total = progress.loss
     half = config.optimiser.precision == "bfloat16"
-    kept = time.monotonic()
+    saved = time.monotonic()
     for step, (sides, targets) in enumerate(batches):
         if step < progress.step:
             continue
-        wanted = torch.from_numpy(targets).to(config.device)
+        target = torch.from_numpy(targets).to(config.device)
         with torch.autocast(config.device, torch.bfloat16, enabled=half):
-            loss = run.objective.loss(run.model, sides, wanted)
+            loss = run.objective.loss(run.model, sides, target)
         optimisation.step(loss, step)
         total += loss.item() * len(targets)
-        if time.monotonic() - kept > checkpoint_seconds:
-            keep(replace(progress, step=step + 1, loss=total))
-            kept = time.monotonic()
+        if time.monotonic() - saved > checkpoint_seconds:
+            save(replace(progress, step=step + 1, loss=total))
+            saved = time.monotonic()
     return total
 
 
-def _shown(batches: Iterator[Any], steps: int, epoch: int, console: Console) -> Iterator[Any]:
-    """The batches; shows how far the epoch is: a bar in a terminal, else a line a minute."""
+def _tracked(batches: Iterator[Any], steps: int, epoch: int, console: Console) -> Iterator[Any]:
+    """The batches, while the epoch's progress is shown: a bar in a terminal, else a line a minute."""
     if console.is_terminal:
         yield from track(batches, f"epoch {epoch}", steps, console=console, transient=True)
         return
-    said = time.monotonic()
+    printed = time.monotonic()
     for step, batch in enumerate(batches):
-        if time.monotonic() - said > SILENT_SECONDS:
-            said = time.monotonic()
+        if time.monotonic() - printed > PROGRESS_SECONDS:
+            printed = time.monotonic()
             console.print(f"{step / steps:.0%} of epoch {epoch}")
         yield batch
 
@@ -159,7 +159,7 @@ def _summary(task: Task, run: Setup, progress: Progress) -> str:
 def _record(
     config: RunConfig, paths: Paths, task: Task, run: Setup, progress: Progress
 ) -> dict[str, Any]:
-    """What a model card says of the training."""
+    """The facts of the training for `run.json` and the model card."""
     metric, _ = dev_metric(task.kind)
     return {
         "config": config.model_dump(mode="json"),

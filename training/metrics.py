@@ -16,7 +16,7 @@ Numbers = npt.NDArray[Any]
 Metric = Callable[[Numbers, Numbers], float]
 """Answers (N,) and labels (N,) -> a score."""
 DEPTH = 10
-"""Documents of a search that count."""
+"""Documents of a search that nDCG counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +66,23 @@ def ndcg(scores: Numbers, gains: Sequence[Mapping[int, float]]) -> float:
     Of equal scores the earlier document comes first.
     """
     discounts = 1 / np.log2(np.arange(2, DEPTH + 2))
-    found = []
+    values = []
     for row, relevant in zip(scores, gains, strict=True):
         first = np.argsort(-row, kind="stable")[:DEPTH]
         gained = sum(relevant.get(int(i), 0.0) * d for i, d in zip(first, discounts, strict=False))
         ideal = sorted(relevant.values(), reverse=True)[:DEPTH]
-        found.append(gained / sum(g * d for g, d in zip(ideal, discounts, strict=False)))
-    return float(np.mean(found))
+        values.append(gained / sum(g * d for g, d in zip(ideal, discounts, strict=False)))
+    return float(np.mean(values))
 
 
 LIMITS = (0.05, 20.0)
-"""Between these the temperature is sought."""
+"""The lowest and the highest temperature."""
 
 
 def fit_temperature(logits: Numbers, labels: Numbers) -> float:
-    """The number by which to divide logits (N, C) so that the right classes (N,) are likeliest.
+    """The divisor of logits (N, C) with which the right classes (N,) are likeliest: temperature scaling.
 
-    Probabilities are then as often right as they say: temperature scaling (Guo et al. 2017).
+    It calibrates the probabilities (Guo et al. 2017).
     """
     rows, classes = np.arange(len(labels)), labels.astype(int)
 
@@ -93,11 +93,11 @@ def fit_temperature(logits: Numbers, labels: Numbers) -> float:
 
 
 def best_temperature(loss: Callable[[float], float], limits: tuple[float, float]) -> float:
-    """The temperature between `limits` of the lowest loss."""
-    found = minimize_scalar(
+    """The temperature between `limits` with the lowest loss."""
+    minimum = minimize_scalar(
         lambda power: loss(float(np.exp(power))), bounds=np.log(limits), method="bounded"
     )
-    return float(np.exp(found.x))
+    return float(np.exp(minimum.x))
 
 
 METRICS: Mapping[Kind, Mapping[str, Metric]] = {
@@ -106,7 +106,7 @@ METRICS: Mapping[Kind, Mapping[str, Metric]] = {
     "relatedness": {"pearson": pearson, "spearman": spearman, "mse": mse},
     "embedding": {"spearman": spearman, "pearson": pearson},
 }
-"""By kind and name. The first of a kind is its dev score, of which higher is better."""
+"""By kind and name. The first of a kind is its dev score; higher is better."""
 
 
 def dev_metric(kind: Kind) -> tuple[str, Metric]:

@@ -20,7 +20,7 @@ from heedful.training.config import RunConfig, TransformerConfig
 from heedful.training.errors import ConfigError
 
 LENGTH_BUCKETS = 4
-"""Split batches of mixed lengths into so many parts of similar lengths, to limit padding."""
+"""Parts of similar lengths that a batch of mixed lengths is split into, to limit padding."""
 
 
 ParameterGroups = tuple[list[dict[str, Any]], list[nn.Parameter]]
@@ -28,10 +28,10 @@ ParameterGroups = tuple[list[dict[str, Any]], list[nn.Parameter]]
 
 
 class Trainable(nn.Module):
-    """What the loop trains."""
+    """A model that the loop can train."""
 
     def experts(self, batch: list[Any]) -> tuple[Tensor, ...]:
-        """The logits (B, classes) that are trained, each with its own loss; `forward` combines them."""
+        """Logits (B, classes), each of which has its own loss; `forward` combines them."""
         raise NotImplementedError
 
     def trained_state_dict(self) -> dict[str, Tensor]:
@@ -42,15 +42,15 @@ class Trainable(nn.Module):
         raise NotImplementedError
 
     def encoder_parameters(self) -> Iterator[nn.Parameter]:
-        """Without word vectors, a transformer below and the head: those that a log counts."""
+        """The encoder's parameters, without word vectors, transformer and head; the log counts them."""
         raise NotImplementedError
 
 
 class TrainingModel(Trainable):
     """An encoder and its head: one `Batch` per side -> vectors -> logits.
 
-    A head with batch norm learns from batches of `mixed` lengths: from batches of one length it would learn what
-    is left when their length is taken away, and dev is read without that.
+    A head with batch norm learns from batches of `mixed` lengths: batches of one length would normalise the influence
+    of the length away, which dev, read with fixed statistics, does not.
     """
 
     alpha: Tensor
@@ -61,9 +61,9 @@ class TrainingModel(Trainable):
         """A `frozen` sentence encoder has no dropout in training either."""
         super().__init__()
         self.sentence, self.head = sentence, head
-        self.mixed = any(isinstance(one, nn.BatchNorm1d) for one in head.modules())
+        self.mixed = any(isinstance(module, nn.BatchNorm1d) for module in head.modules())
         self.register_buffer("alpha", torch.tensor(alpha), persistent=False)
-        self.known = _not_trained(sentence.embedding)
+        self.pretrained = _frozen_weights(sentence.embedding)
         self.frozen = frozen
 
     def train(self, mode: bool = True) -> Self:
@@ -72,14 +72,15 @@ class TrainingModel(Trainable):
         return self
 
     def trained_state_dict(self) -> dict[str, Tensor]:
-        """The state dict without the weights of a transformer that training left as its package has them."""
-        return {name: one for name, one in self.state_dict().items() if name not in self.known}
+        """The state dict without the frozen weights of a transformer."""
+        state = self.state_dict()
+        return {name: weight for name, weight in state.items() if name not in self.pretrained}
 
     def load_trained(self, weights: Mapping[str, Tensor]) -> None:
-        """Load what `trained_state_dict` gave. Raises RuntimeError where the weights are another model's."""
+        """Load the weights of `trained_state_dict`. Raises RuntimeError where they are another model's."""
         missing, unexpected = self.load_state_dict(weights, strict=False)
-        if lacking := [*unexpected, *(set(missing) - self.known)]:
-            raise RuntimeError(f"weights of another model: {min(lacking)}")
+        if mismatches := [*unexpected, *(set(missing) - self.pretrained)]:
+            raise RuntimeError(f"weights of another model: {min(mismatches)}")
 
     def encoder_parameters(self) -> Iterator[nn.Parameter]:
         return self.sentence.encoder.parameters()
@@ -87,16 +88,16 @@ class TrainingModel(Trainable):
     def parameter_groups(self, section: TransformerConfig | None) -> ParameterGroups:
         """A transformer's weights are dense, at their own rate; tables of words are sparse."""
         embedding = self.sentence.embedding
-        tables = [one for one in embedding.modules() if isinstance(one, nn.Embedding)]
-        below = [embedding] if section else tables
-        apart = {id(p) for one in below for p in one.parameters()}
+        tables = [each for each in embedding.modules() if isinstance(each, nn.Embedding)]
+        parts = [embedding] if section else tables
+        inputs = [p for part in parts for p in part.parameters()]
+        apart = set(map(id, inputs))
         dense = [{"params": [p for p in self.parameters() if id(p) not in apart]}]
-        trained = [p for one in below for p in one.parameters() if p.requires_grad]
         if not section:
-            return dense, trained
+            return dense, [p for p in inputs if p.requires_grad]
         assert isinstance(embedding, PieceEmbedding)
         layers = transformer.layer_groups(embedding.transformer, section)
-        return [*dense, *(one for one in layers if one["params"])], []
+        return [*dense, *(layer for layer in layers if layer["params"])], []
 
     def forward(self, sides: list[Batch]) -> Tensor:
         """Batches of B sentences each -> (B, classes)."""
@@ -121,22 +122,22 @@ class TrainingModel(Trainable):
     def _encode(self, side: Batch) -> Tensor:
         device = self.alpha.device
         ids, lengths, heads = (
-            torch.from_numpy(one).to(device) for one in (side.ids, side.lengths, side.heads)
+            torch.from_numpy(array).to(device) for array in (side.ids, side.lengths, side.heads)
         )
         pieces, features = (
-            None if one is None else torch.from_numpy(one).to(device)
-            for one in (side.pieces, side.features)
+            None if array is None else torch.from_numpy(array).to(device)
+            for array in (side.pieces, side.features)
         )
         vectors: Tensor = self.sentence(ids, lengths, heads, self.alpha, pieces, features)
         return vectors
 
 
-def _not_trained(embedding: nn.Module) -> set[str]:
-    """The names of a transformer's weights that training leaves as its package has them."""
+def _frozen_weights(embedding: nn.Module) -> set[str]:
+    """The names of a transformer's weights that are not trained."""
     if not isinstance(embedding, PieceEmbedding):
         return set()
     weights = embedding.named_parameters(prefix="sentence.embedding")
-    return {name for name, one in weights if not one.requires_grad}
+    return {name for name, weight in weights if not weight.requires_grad}
 
 
 def make_model(

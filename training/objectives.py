@@ -22,19 +22,19 @@ from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.metrics import dev_metric
 from heedful.training.model import Trainable, TrainingModel
 from heedful.training.paired import Pairs
-from heedful.training.restore import require
+from heedful.training.restore import require_finished
 from heedful.training.restore_bundle import is_bundle
 from heedful.training.tasks.base import UNLABELLED, Example
 
 
 class Objective(Protocol):
-    """How a kind of task is learned."""
+    """The targets, the loss and the answer of a kind of task."""
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
         """(N, ..) the targets of the loss."""
 
     def loss(self, model: Any, sides: list[Any], targets: Tensor) -> Tensor:
-        """Mean over a batch, ()."""
+        """The mean over a batch, ()."""
 
     def answer(self, model: Any, sides: list[Any]) -> Tensor:
         """(B,) the answers that the kind's metrics compare with the labels."""
@@ -50,7 +50,7 @@ class Classes:
         return classes
 
     def loss(self, model: Trainable, sides: list[Any], targets: Tensor) -> Tensor:
-        losses = [functional.cross_entropy(one, targets) for one in model.experts(sides)]
+        losses = [functional.cross_entropy(logits, targets) for logits in model.experts(sides)]
         return torch.stack(losses).sum()
 
     def answer(self, model: Trainable, sides: list[Any]) -> Tensor:
@@ -59,7 +59,7 @@ class Classes:
 
 
 @dataclass(frozen=True, slots=True)
-class Taught(Classes):
+class TaughtClasses(Classes):
     """Cross-entropy with a mixture of the label, if there is one, and a teacher's probabilities."""
 
     teacher: TeacherConfig
@@ -69,12 +69,12 @@ class Taught(Classes):
     device: Device
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
-        asked = [i for i, one in enumerate(examples) if not one.trusted]
+        doubtful = [i for i, example in enumerate(examples) if not example.trusted]
         truth = labels(examples)
         one_hot = np.eye(self.classes, dtype=np.float32)[truth.astype(np.int64)]
         answers = one_hot.copy()
-        questions = [examples[i] for i in asked]
-        each = [
+        questions = [examples[i] for i in doubtful]
+        predictions = [
             distillation.probabilities(
                 run,
                 questions,
@@ -85,9 +85,9 @@ class Taught(Classes):
             )
             for run in self.teacher.runs
         ]
-        answers[asked] = np.mean(each, axis=0)
-        doubted = (answers * one_hot).sum(1) < self.teacher.min_teacher_label_prob
-        weight = np.where(doubted, 0, self.teacher.weight).astype(np.float32)
+        answers[doubtful] = np.mean(predictions, axis=0)
+        label_only = (answers * one_hot).sum(1) < self.teacher.min_teacher_label_prob
+        weight = np.where(label_only, 0, self.teacher.weight).astype(np.float32)
         weight[truth == UNLABELLED] = 1
         mixture: Floats = one_hot + weight[:, None] * (answers - one_hot)
         return mixture
@@ -110,7 +110,7 @@ class Relatedness:
 class Distillation:
     """Sentence vectors that follow a teacher's in its axes, or two teachers'; the answer is the cosine of a pair.
 
-    A vector of the model can therefore be compared with one of the teacher (LEAF, Vujanic and Rueckstiess 2025).
+    A vector of the model can therefore be compared with a vector of the teacher (LEAF, Vujanic and Rueckstiess 2025).
     Leading parts of a vector are trained as vectors too (Matryoshka, Kusupati et al. 2022).
     """
 
@@ -119,7 +119,7 @@ class Distillation:
     device: str
 
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
-        texts = [one.texts[0] for one in examples]
+        texts = [example.texts[0] for example in examples]
         return teacher_vectors.targets(self.weights.teachers, texts, self.cache, self.device)
 
     def loss(self, model: TrainingModel, sides: list[Batch], targets: Tensor) -> Tensor:
@@ -134,9 +134,10 @@ class Distillation:
         return torch.stack(losses).mean()
 
     def _ranking(self, vectors: Tensor, targets: Tensor) -> Tensor:
-        """The Kullback-Leibler divergence of how near a batch's texts are to each other, from the targets', ()."""
-        found, wanted = (cosines(one) / self.weights.temperature for one in (vectors, targets))
-        return functional.kl_div(found.log_softmax(-1), wanted.softmax(-1), reduction="batchmean")
+        """The Kullback-Leibler divergence of a batch's similarities from those of the targets, ()."""
+        student, teacher = (cosines(side) / self.weights.temperature for side in (vectors, targets))
+        student, teacher = student.log_softmax(-1), teacher.softmax(-1)
+        return functional.kl_div(student, teacher, reduction="batchmean")
 
     def answer(self, model: TrainingModel, sides: list[Batch]) -> Tensor:
         first, second = map(model.encode, sides)
@@ -167,8 +168,8 @@ def make_objective(
 ) -> Objective:
     """The objective of a kind. `cache` holds the teacher's answers, `pipeline` parses the texts it reads.
 
-    Before minutes of parsing it raises RunMissing where the teacher has not been trained, and ConfigError
-    for what the kind does not use.
+    Raises, before minutes of parsing, RunMissing where the teacher has not been trained, and ConfigError for a section
+    that the kind does not use.
     """
     if kind in ("relatedness", "embedding") and config.teacher:
         raise ConfigError(f"teacher is for classes: leave it out for a task of {kind}")
@@ -198,10 +199,10 @@ def make_classes(
         if is_bundle(run):
             continue
         try:
-            require(run)
+            require_finished(run)
         except RunMissing as error:
             raise RunMissing(f"teacher.run: {error}") from error
-    return Taught(teacher, classes, pipeline, cache, device)
+    return TaughtClasses(teacher, classes, pipeline, cache, device)
 
 
 def dev_score(objective: Objective, kind: Kind, model: Trainable, examples: Batches) -> float:
@@ -209,8 +210,8 @@ def dev_score(objective: Objective, kind: Kind, model: Trainable, examples: Batc
     model.eval()
     answers, labels = [], []
     with torch.inference_mode():
-        for sides, group in examples.batches(256, None):
+        for sides, targets in examples.batches(256, None):
             answers.append(objective.answer(model, sides).cpu().numpy())
-            labels.append(group)
+            labels.append(targets)
     _, metric = dev_metric(kind)
     return metric(np.concatenate(answers), np.concatenate(labels))

@@ -1,4 +1,4 @@
-"""How a model's weights move: optimisers, schedules of their learning rates, and the moving average."""
+"""Optimisers, schedules of their learning rates, and the moving average of the weights."""
 
 import math
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ AVERAGE_EVERY = 4
 
 @dataclass(frozen=True, slots=True)
 class Optimisation:
-    """A model with what moves its weights."""
+    """A model with its optimisers, their schedules and the moving average."""
 
     model: nn.Module
     optimisers: list[Optimizer]
@@ -50,7 +50,7 @@ class Optimisation:
 
     @property
     def evaluated(self) -> Trainable:
-        """The model that dev scores and export see: the averaged one where there is one."""
+        """The model for dev scores and export: the averaged one if there is one."""
         return cast(Trainable, self.average.module if self.average else self.model)
 
     def step(self, loss: Tensor, number: int) -> None:
@@ -67,12 +67,13 @@ class Optimisation:
             self.average.update_parameters(self.model)
 
     def estimate_statistics(self, examples: Batches, config: RunConfig) -> None:
-        """Batch norm of averaged weights gets their own statistics: AveragedModel copies the live weights'.
+        """Estimate the batch-norm statistics of the averaged weights: AveragedModel copies those of the live weights.
 
-        They are means over STATISTICS_BATCHES of the training data without dropout, as dev and test are read. torch's
-        update_bn leaves dropout on, and it moves the distance of two sentences, which batch norm reads.
+        They are means over STATISTICS_BATCHES of the training data without dropout, as in dev and test. torch's
+        update_bn leaves dropout on, which changes the distance of two sentences, an input of batch norm.
         """
-        norms = [one for one in self.evaluated.modules() if isinstance(one, nn.BatchNorm1d)]
+        modules = self.evaluated.modules()
+        norms = [module for module in modules if isinstance(module, nn.BatchNorm1d)]
         if not self.average or not norms:
             return
         self.evaluated.eval()
@@ -93,7 +94,7 @@ class Optimisation:
             schedule.base_lrs = [rate / 2 for rate in schedule.base_lrs]
 
     def parts(self) -> dict[str, Stateful]:
-        """What a checkpoint holds, by name."""
+        """The parts of a checkpoint, by name."""
         parts: dict[str, Stateful] = {"model": self.model}
         parts |= {f"optimiser{i}": part for i, part in enumerate(self.optimisers)}
         parts |= {f"schedule{i}": part for i, part in enumerate(self.schedules)}
@@ -101,21 +102,21 @@ class Optimisation:
 
 
 def require_finite(loss: float, epoch: int, config: Path, rates: str) -> None:
-    """Raises ConfigError for NaN or infinity: no later step makes the weights finite again."""
+    """Raise ConfigError for NaN or infinity: no later step makes the weights finite again."""
     if not math.isfinite(loss):
         raise ConfigError(f"{config}: the loss is {loss} in epoch {epoch}: lower {rates}")
 
 
 @contextmanager
 def enough_memory(config: Path) -> Iterator[None]:
-    """Raises ConfigError where what it encloses asks for more memory than the machine or its GPU has."""
+    """Raise ConfigError where the enclosed code needs more memory than the machine or its GPU has."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         # For the CPU's memory, and for a size beyond 64 bits, torch raises a plain RuntimeError.
-        said = ("can't allocate memory", "Storage size calculation overflowed")
-        large = isinstance(error, MemoryError | torch.OutOfMemoryError)
-        if not (large or any(one in str(error) for one in said)):
+        messages = ("can't allocate memory", "Storage size calculation overflowed")
+        known = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not (known or any(message in str(error) for message in messages)):
             raise
         raise ConfigError(
             f"{config}: this needs more memory than there is: make the sizes in encoder.config, head.hidden, "
@@ -124,7 +125,7 @@ def enough_memory(config: Path) -> Iterator[None]:
 
 
 def require_device(device: Device) -> None:
-    """Raises ConfigError where torch sees no GPU and one is asked for, before minutes of parsing."""
+    """Raise ConfigError where `device` is a GPU and torch sees none, before minutes of parsing."""
     if device == "cuda" and not torch.cuda.is_available():
         raise ConfigError("device is cuda, but torch sees no GPU: train with --device cpu")
 
@@ -132,7 +133,7 @@ def require_device(device: Device) -> None:
 def make_optimisers(
     dense: list[dict[str, Any]], words: list[nn.Parameter], config: OptimiserConfig
 ) -> list[Optimizer]:
-    """One for the dense parameters and, where there are any, a sparse Adam for the tables of word vectors.
+    """An optimiser of the dense parameters and, where there are any, a sparse Adam of the tables of word vectors.
 
     Adam and SGD add `weight_decay` times a weight to its gradient: the penalty is half of that times its square, in
     the loss.

@@ -1,4 +1,4 @@
-"""Texts -> tokens and governors, parsed in processes and cached."""
+"""Texts -> tokens and governors, parsed in several processes and cached."""
 
 import hashlib
 from collections import Counter
@@ -25,18 +25,18 @@ from heedful.training.data import Framing, Rows, Spelling
 
 CHUNK = 512
 """Texts per task of a process that parses."""
-READING = 4
-"""Version of what `text.parse` makes of a text: parses that were cached under another one are not used."""
+PARSE_VERSION = 4
+"""Version of the results of `text.parse`: cached parses of another version are not used."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 TokensAndHeads = tuple[tuple[str, ...], list[int]]
-"""Of one text."""
+"""The tokens and heads of a text."""
 
 
 def cached(
     folder: Path, key: Iterable[bytes], make: Callable[[], Arrays], *, prefix: str = ""
 ) -> dict[str, npt.NDArray[Any]]:
-    """The arrays that `make` gave when it was first called with this `key`, whose parts are read one after the other.
+    """The arrays of `make`, from the cache if it was called with this `key` before; the key's parts are hashed in turn.
 
     An interrupted call leaves nothing. Raises OSError where the disk is full.
     """
@@ -60,7 +60,7 @@ class Parsed:
     bounds: Ints  # (N + 1,)
 
     def rows(self, vocab: Lexicon) -> Rows:
-        """The texts as ids, without those of more pieces than the model reads."""
+        """The texts as ids, without texts of more pieces than the model reads."""
         if isinstance(vocab, Vocab):
             ids = vocab.ids(self.tokens)
             spelling = Spelling.number(self.tokens, ids, vocab) if vocab.composed else None
@@ -103,18 +103,18 @@ def parse(
 ) -> Parsed:
     """Tokenize (and parse, if `tree`) the distinct texts in processes.
 
-    The result is cached under the parser's fingerprint and READING.
+    The result is cached under the parser's fingerprint and PARSE_VERSION.
     Texts without a token are left out; longer texts are cut to `max_tokens`.
     """
     distinct = list(dict.fromkeys(texts))
-    setting = f"{fingerprint} {max_tokens} {tree} {READING}\n".encode()
-    key = chain([setting], (text.encode() + b"\0" for text in distinct))
+    settings = f"{fingerprint} {max_tokens} {tree} {PARSE_VERSION}\n".encode()
+    key = chain([settings], (text.encode() + b"\0" for text in distinct))
     jobs = [ParseJob(text, max_tokens, tree) for text in distinct]
-    kept = cached(cache_dir, key, lambda: _arrays(_parse(pipeline, jobs)))
-    tokens, lengths = kept["tokens"].tobytes().decode().split("\n"), kept["lengths"]
+    arrays = cached(cache_dir, key, lambda: _arrays(_parse(pipeline, jobs)))
+    tokens, lengths = arrays["tokens"].tobytes().decode().split("\n"), arrays["lengths"]
     bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     index = {text: i for i, text in enumerate(distinct) if lengths[i]}
-    return Parsed(index, tokens, kept["heads"], bounds)
+    return Parsed(index, tokens, arrays["heads"], bounds)
 
 
 def _parse(pipeline: str | None, jobs: list[ParseJob]) -> list[TokensAndHeads]:
@@ -123,11 +123,11 @@ def _parse(pipeline: str | None, jobs: list[ParseJob]) -> list[TokensAndHeads]:
         return _parse_chunk(pipeline, jobs)
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         results = pool.map(_parse_chunk, [pipeline] * len(chunks), chunks)
-        return [one for chunk in track(results, "parsing", len(chunks)) for one in chunk]
+        return [parse for chunk in track(results, "parsing", len(chunks)) for parse in chunk]
 
 
 def _arrays(parsed: list[TokensAndHeads]) -> Arrays:
-    """Joins tokens with line ends, which no token holds."""
+    """The parses as arrays to store; tokens are joined with line ends, which no token holds."""
     joined = "\n".join(token for tokens, _ in parsed for token in tokens).encode()
     return {
         "tokens": np.frombuffer(joined, np.uint8),

@@ -33,7 +33,7 @@ from heedful.training.tasks.base import Example, Task
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The data of a run."""
+    """The data of a run as arrays, its vocabulary and initial word vectors."""
 
     train: Examples
     dev: dict[str, Examples]
@@ -56,7 +56,7 @@ def prepare(
     Raises DataMissing, DataError, ParserError, ConfigError, RunMissing.
     """
     parser = Parser.load(paths.parser)
-    read = partial(
+    read_texts = partial(
         parse,
         pipeline=paths.parser,
         fingerprint=parser.fingerprint,
@@ -68,8 +68,8 @@ def prepare(
         raise ParserError(
             f"{config.encoder.name} reads trees, and there is no parser: name a spaCy pipeline with --parser"
         )
-    train_texts = read(_texts(train), tree=tree)
-    dev_texts = {name: read(_texts(found), tree=tree) for name, found in devs.items()}
+    train_texts = read_texts(_texts(train), tree=tree)
+    dev_texts = {name: read_texts(_texts(dev), tree=tree) for name, dev in devs.items()}
     lexicon: Lexicon
     words: Tensor | nn.Module
     if config.init_from and _keeps_words(config.init_from, config, task):
@@ -81,9 +81,8 @@ def prepare(
             config.transformer, config.device, freeze_pieces="pieces" in config.freeze
         )
     else:
-        widened = config.words.background_min_count is not None
-        sources = task.background if widened else ()
-        background = [read(_texts(source.read(paths.data)), tree=False) for source in sources]
+        sources = task.background if config.words.background_min_count is not None else ()
+        background = [read_texts(_texts(source.read(paths.data)), tree=False) for source in sources]
         lexicon, words = _word_table(config, train_texts, background, paths.data)
     examples = Examples.of(train, train_texts.rows(lexicon), objective.targets)
     if size := task.kind == "embedding" and config.distillation.hard_batch_size:
@@ -91,7 +90,9 @@ def prepare(
         examples = replace(examples, groups=neighbourhoods(examples.targets, size, rng))
     return Prepared(
         train=examples,
-        dev={name: Examples.of(devs[name], one.rows(lexicon)) for name, one in dev_texts.items()},
+        dev={
+            name: Examples.of(devs[name], texts.rows(lexicon)) for name, texts in dev_texts.items()
+        },
         lexicon=lexicon,
         words=words,
         parser=parser,
@@ -99,7 +100,7 @@ def prepare(
 
 
 def _keeps_words(earlier: Path, config: RunConfig, task: Task) -> bool:
-    """Whether the run has the words of `init_from`, so that an embedding or a bundle may go on with fewer texts."""
+    """Whether the run keeps the vocabulary of `init_from`: an embedding or a bundle can then train on fewer texts."""
     return (
         "words" in config.freeze
         or task.kind == "embedding"
@@ -108,8 +109,8 @@ def _keeps_words(earlier: Path, config: RunConfig, task: Task) -> bool:
 
 
 def _with_emoji(lexicon: Vocab, counts: Counter[str], config: RunConfig) -> tuple[Vocab, Tensor]:
-    """A bundle's vocabulary and the frequent emoji that it lacks, and a table with initial vectors of these alone."""
-    assert config.init_from is not None, "its words are those of the bundle"
+    """A bundle's vocabulary with the frequent emoji that it lacks, and a table with vectors of these emoji alone."""
+    assert config.init_from is not None, "the bundle"
     source = vectors.Table.bundle(config.init_from)
     emoji = new_emoji(lexicon, counts, source, config.words.min_count)
     words = torch.zeros(len(lexicon), config.words.dim)
@@ -147,24 +148,24 @@ def _word_table(
 
 
 def neighbourhoods(vectors: npt.NDArray[Any], size: int, rng: np.random.Generator) -> list[Ints]:
-    """(N, D) -> groups of at most `size` rows that lie near each other, which are hard to tell apart.
+    """(N, D) -> groups of at most `size` rows that are near each other, and so hard to tell apart.
 
-    The rows are halved again and again along a random direction between two of them (a random projection tree).
+    The rows are halved repeatedly along a random direction between two of them (a random projection tree).
     """
-    pending, found = [np.arange(len(vectors))], []
+    pending, groups = [np.arange(len(vectors))], []
     while pending:
         group = pending.pop()
         if len(group) <= size:
-            found.append(group)
+            groups.append(group)
             continue
         first, second = vectors[rng.choice(group, 2, replace=False)].astype(np.float32)
         order = np.argsort(vectors[group].astype(np.float32) @ (first - second), kind="stable")
         pending += np.array_split(group[order], 2)
-    return found
+    return groups
 
 
 def start_context(encoder: Encoder, words: Tensor | nn.Module, ids: Ints) -> None:
-    """Start LAMA's own context vector with the mean of the corpus' word vectors."""
+    """Initialise LAMA's context vector with the mean of the corpus' word vectors."""
     if isinstance(encoder, LAMA) and encoder.context is not None and isinstance(words, Tensor):
         listed = ids[ids < len(words)]
         counts = torch.from_numpy(np.bincount(listed, minlength=len(words))).float()

@@ -27,7 +27,7 @@ class Run:
 
 
 def restore(folder: Path) -> Run:
-    """Raises RunMissing (unfinished, or a cross-encoder's run) or RunDamaged."""
+    """Load a finished run. Raises RunMissing (unfinished, or the run of a cross-encoder), RunDamaged."""
     record = encoder_record(folder)
     config = validate(record["config"], folder / checkpoint.RECORD)
     lexicon, words = read_words(folder, config)
@@ -41,41 +41,41 @@ def restore(folder: Path) -> Run:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """What a finished run says of itself. Raises RunMissing, RunDamaged."""
-    require(folder)
+    """The record of a finished run. Raises RunMissing, RunDamaged."""
+    require_finished(folder)
     return checkpoint.record(folder)
 
 
 def encoder_record(folder: Path) -> dict[str, Any]:
-    """The same of an encoder's run. Raises RunMissing for a cross-encoder's too, RunDamaged."""
+    """The record of an encoder's run. Raises RunMissing, for the run of a cross-encoder too, and RunDamaged."""
     record = read_record(folder)
     if record["config"]["encoder"]["name"] == CROSS_ENCODER:
-        raise RunMissing(f"{folder} is the run of a cross-encoder: name an encoder's")
+        raise RunMissing(f"{folder} is the run of a cross-encoder: name the run of an encoder")
     return record
 
 
-def require(folder: Path) -> None:
-    """Raises RunMissing where the run has not ended."""
+def require_finished(folder: Path) -> None:
+    """Raise RunMissing where the run has not ended."""
     for name in (checkpoint.RECORD, checkpoint.BEST):
-        _check(folder, name)
+        _require_file(folder, name)
 
 
-def _check(folder: Path, name: str) -> None:
+def _require_file(folder: Path, name: str) -> None:
     if not (folder / name).is_file():
         raise RunMissing(f"{folder} holds no {name}: train it first, or continue with --resume")
 
 
 def read_words(folder: Path, config: RunConfig) -> tuple[Lexicon, torch.Tensor | nn.Module]:
-    """A run's vocabulary, and a table or a transformer without the run's weights yet.
+    """A run's vocabulary, and its word table or transformer, which does not hold the run's weights yet.
 
     Raises RunMissing where the run has none, and RunDamaged.
     """
     if config.transformer:
-        _check(folder, checkpoint.TOKENIZER)
+        _require_file(folder, checkpoint.TOKENIZER)
         freeze_pieces = "pieces" in config.freeze
         module, _ = transformer.load(config.transformer, freeze_pieces=freeze_pieces)
         return Pieces.load(folder / checkpoint.TOKENIZER), module
-    _check(folder, checkpoint.VOCAB)
+    _require_file(folder, checkpoint.VOCAB)
     try:
         vocab = Vocab.load(folder / checkpoint.VOCAB, config.words.subword_rows)
     except ValueError as error:

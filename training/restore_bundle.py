@@ -1,4 +1,4 @@
-"""A bundle's folder -> the model in torch, with the weights that its graphs store, to be trained again."""
+"""A bundle's folder -> the model in torch with the weights of its graphs, to be trained again."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,13 +24,13 @@ from heedful.training.restore import Run
 
 CARD, ENCODER, HEAD = "card.json", "encoder.onnx", "head.onnx"
 TOLERANCE = 1e-4
-"""Largest difference between torch and the graph, in shares of the largest value above 1."""
+"""Largest difference between torch and the graph, relative to the largest value if that is above 1."""
 LENGTHS = (1, 2, 7, 20)
-TABLES = {
+COMPOSED_NAMES = {
     "embedding.table.weight": "embedding.weight",
     "embedding.features.weight": "embedding.composed.words.features.weight",
 }
-"""Parameters of composed words, and what a graph calls them that composes since after its export."""
+"""Parameters of composed words -> their names in a graph that got composed words after its export."""
 
 
 def is_bundle(folder: Path) -> bool:
@@ -46,8 +46,8 @@ def bundle_labels(folder: Path) -> tuple[str, ...]:
 def restore_bundle(folder: Path) -> Run:
     """The model of a bundle over words, equal to encoder.onnx to TOLERANCE.
 
-    Of a bundle whose head is no trained one (`heedful fit`) the record has no labels: its head is new. Raises
-    RunMissing for one that reads word pieces or counts words, whose weights are not all in its graphs, and RunDamaged.
+    A linear head (`heedful fit`) is not restored: the record then has no labels, and the head is new. Raises RunMissing
+    for a bundle that reads word pieces or counts words, whose weights are not all in its graphs, and RunDamaged.
     """
     try:
         card = json.loads((folder / CARD).read_bytes())
@@ -56,19 +56,20 @@ def restore_bundle(folder: Path) -> Run:
         vocab = Vocab.load(folder / checkpoint.VOCAB, card["composed"])
     except (OSError, ValueError, DecodeError) as error:
         raise RunDamaged(f"{folder} cannot be read: {error}: copy the bundle again") from error
-    names = {one.name for one in encoder.graph.initializer}
+    names = {tensor.name for tensor in encoder.graph.initializer}
     if any(name.startswith("bag_") for name in names):
-        raise RunMissing(f"{folder} counts words, which is not trained again: name its base")
-    linear = head is not None and "coefficients" in {one.name for one in head.graph.initializer}
+        raise RunMissing(f"{folder} counts words, which cannot be trained: name its base bundle")
+    head_names = {tensor.name for tensor in head.graph.initializer} if head else set()
+    linear = "coefficients" in head_names
     kind: Kind = "embedding" if "projection.bias" in names else card["kind"]
     config = _config(card, None if linear else head, folder)
     model = make_model(
         config, kind, len(card["labels"]), torch.zeros(len(vocab), config.words.dim)
     ).eval()
     try:
-        _put(encoder, model, config, len(vocab))
+        _load(encoder, model, config, len(vocab))
         if head is not None and not linear:
-            _put_head(head, model, HEAD_INPUTS[kind])
+            _load_head(head, model, HEAD_INPUTS[kind])
     except ValueError as error:
         raise RunDamaged(f"{folder}: {ENCODER} is not of the model in {CARD}: {error}") from error
     record = {
@@ -81,32 +82,33 @@ def restore_bundle(folder: Path) -> Run:
 
 
 @torch.no_grad()
-def _put(encoder: onnx.ModelProto, model: TrainingModel, config: RunConfig, words: int) -> None:
-    """Raises ValueError where torch then differs from the graph."""
+def _load(encoder: onnx.ModelProto, model: TrainingModel, config: RunConfig, words: int) -> None:
+    """Load the encoder's weights. Raises ValueError where torch then differs from the graph."""
     sentence = model.sentence
     batch = _batch(words, config.words.subword_rows)
     feeds = batch.feeds(("ids", "lengths", *sentence.inputs), config.alpha)
     tensors = {name: torch.as_tensor(value) for name, value in feeds.items()}
-    held = stored_weights.arrays(encoder.graph)
-    later = {name: named for name, named in TABLES.items() if named in held}
-    stored_weights.put(encoder.graph, sentence, lambda: sentence(**tensors), later)
+    stored = stored_weights.arrays(encoder.graph)
+    names = {name: other for name, other in COMPOSED_NAMES.items() if other in stored}
+    stored_weights.load(encoder.graph, sentence, lambda: sentence(**tensors), names)
     _compare(encoder, feeds, sentence(**tensors))
 
 
 @torch.no_grad()
-def _put_head(head: onnx.ModelProto, model: TrainingModel, inputs: Sequence[str]) -> None:
-    """Raises ValueError where torch then differs from the graph."""
+def _load_head(head: onnx.ModelProto, model: TrainingModel, inputs: Sequence[str]) -> None:
+    """Load the head's weights. Raises ValueError where torch then differs from the graph."""
     sides = torch.randn(
         len(inputs), 3, model.sentence.dim, generator=torch.Generator().manual_seed(0)
     )
-    stored_weights.put(head.graph, model.head, lambda: model.head(*sides), {})
+    stored_weights.load(head.graph, model.head, lambda: model.head(*sides), {})
     _compare(head, dict(zip(inputs, sides.numpy(), strict=True)), model.head(*sides))
 
 
-def _compare(graph: onnx.ModelProto, feeds: Mapping[str, Any], found: Tensor) -> None:
+def _compare(graph: onnx.ModelProto, feeds: Mapping[str, Any], output: Tensor) -> None:
+    """Raise ValueError where torch's `output` differs from the graph's by more than TOLERANCE."""
     (expected,) = open_session(graph.SerializeToString(), optimize=False).run(None, dict(feeds))
     size = max(1.0, float(np.abs(expected).max()))
-    difference = float(np.abs(found.numpy() - expected).max()) / size
+    difference = float(np.abs(output.numpy() - expected).max()) / size
     if not difference <= TOLERANCE:  # written so that NaN fails as well
         raise ValueError(f"torch is {difference:.1e} away from the graph")
 
@@ -126,7 +128,7 @@ def _batch(words: int, composed: int) -> Batch:
 
 
 def _config(card: dict[str, Any], head: onnx.ModelProto | None, folder: Path) -> RunConfig:
-    """That of its run, or of an older card what the model's form follows from."""
+    """The configuration of the bundle's run; from an older card, the fields that decide the model's shape."""
     fields = card["training"].get("settings")
     if not fields:
         keywords = {**card["encoder"]["config"]}
@@ -151,5 +153,6 @@ def _hidden(head: onnx.ModelProto | None) -> int:
     """The size of the first layer, from its bias."""
     if head is None:
         return 1
-    sizes = {one.name: int(one.dims[0]) for one in head.graph.initializer if len(one.dims) == 1}
+    vectors = [tensor for tensor in head.graph.initializer if len(tensor.dims) == 1]
+    sizes = {tensor.name: int(tensor.dims[0]) for tensor in vectors}
     return next(sizes[node.input[2]] for node in head.graph.node if node.op_type == "Gemm")

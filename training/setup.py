@@ -1,4 +1,4 @@
-"""What a run trains: a model, its examples and its objective."""
+"""A configuration -> what a run trains: a model, its examples and its objective."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,63 +14,67 @@ from heedful.training.errors import ConfigError
 from heedful.training.model import Trainable, make_model
 from heedful.training.objectives import Objective, make_objective
 from heedful.training.prepare import prepare, start_context
-from heedful.training.start import begin_with
+from heedful.training.start import load_initial_weights
 from heedful.training.tasks import get as get_task
 from heedful.training.tasks.base import Example, Task
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
+    """A run that is ready to train."""
+
     model: Trainable
     objective: Objective
     train: Batches
     dev: dict[str, Batches]
-    """By task, the run's own first."""
+    """By task, first the run's."""
     learned: list[dict[str, Any]]
-    """For the card: the sets that the weights come from, those of `init_from` too."""
+    """For the card: the data sets that the weights learned from, those of `init_from` included."""
     parser: dict[str, str]
     """Name and fingerprint of the parser that read the texts; empty for a cross-encoder."""
     reads: str
-    """How many words or pieces it knows."""
+    """The number of words or pieces of the vocabulary, for the log."""
 
 
 def set_up(config: RunConfig, task: Task, paths: Paths, state: Mapping[str, Any] | None) -> Setup:
-    """Read the examples, ask the teacher, make the model. `state` is the checkpoint of a run that is resumed.
+    """Read the examples, compute the teacher's targets, build the model. `state` is the checkpoint of a resumed run.
 
     Raises DataMissing, DataError, ParserError, RunMissing; ConfigError where a resumed run read other words or another
-    parser, where the task has nothing that the model could answer, or one example would have batch norm.
+    parser, where a split has no example, or batch norm would get one example at a time.
     """
-    parts = subsample([(one, one.read(paths.data)) for one in task.train], config.train_rows)
-    examples = [example for _, found in parts for example in found]
+    sources = [(source, source.read(paths.data)) for source in task.train]
+    parts = subsample(sources, config.train_rows)
+    train = [example for _, examples in parts for example in examples]
     objective = make_objective(
         task.kind, config, classes=len(task.labels), pipeline=paths.parser, cache=paths.cache
     )
-    devs = {one.name: one.dev.read(paths.data) for one in (task, *_extra(config, task))}
-    for split, found in (("train", examples), ("dev", devs[task.name])):
-        task.require(split, found)
+    devs = {each.name: each.dev.read(paths.data) for each in (task, *_extra_tasks(config, task))}
+    for split, examples in (("train", train), ("dev", devs[task.name])):
+        task.require(split, examples)
     learned = [
-        {"name": one.name, "rows": len(found), "licence": one.licence, "note": one.note}
-        for one, found in parts
+        {"name": source.name, "rows": len(examples), "licence": source.licence, "note": source.note}
+        for source, examples in parts
     ]
-    data = RunData(config, task, paths, objective, examples, devs, learned)
+    data = RunData(config, task, paths, objective, train, devs, learned)
     if config.encoder.name != CROSS_ENCODER:
-        return data.encoder(state)
-    if CROSS_ENCODER not in OTHERS:
-        raise ConfigError("encoder.name: cross-encoders are trained in a checkout")
-    return OTHERS[CROSS_ENCODER](data)
+        return data.set_up_encoder(state)
+    if CROSS_ENCODER not in SETUPS:
+        raise ConfigError("encoder.name: cross-encoders need a checkout of the repository")
+    return SETUPS[CROSS_ENCODER](data)
 
 
-def _extra(config: RunConfig, task: Task) -> list[Task]:
-    found = [get_task(name) for name in config.extra_dev_tasks]
-    for one in found:
-        if (one.kind, one.labels) != (task.kind, task.labels):
-            raise ConfigError(f"extra_dev_tasks: {one.name} has other labels than {task.name}")
-    return found
+def _extra_tasks(config: RunConfig, task: Task) -> list[Task]:
+    """The tasks of `extra_dev_tasks`. Raises ConfigError where they have other labels."""
+    tasks = [get_task(name) for name in config.extra_dev_tasks]
+    for each in tasks:
+        if (each.kind, each.labels) != (task.kind, task.labels):
+            raise ConfigError(f"extra_dev_tasks: {each.name} has other labels than {task.name}")
+    return tasks
 
 
 @dataclass(frozen=True, slots=True)
 class RunData:
-    """What was read for a run."""
+    """The data of a run, before its model is built."""
 
     config: RunConfig
     task: Task
@@ -80,18 +84,18 @@ class RunData:
     devs: Mapping[str, Sequence[Example]]
     learned: list[dict[str, Any]]
 
-    def encoder(self, state: Mapping[str, Any] | None) -> Setup:
+    def set_up_encoder(self, state: Mapping[str, Any] | None) -> Setup:
+        """The setup of a sentence encoder: `set_up` has the arguments and errors."""
         config, task, paths = self.config, self.task, self.paths
         learned = self.learned
         inputs = prepare(config, task, self.objective, self.examples, self.devs, paths)
         if state and state.get("parser", inputs.parser.fingerprint) != inputs.parser.fingerprint:
             raise ConfigError(
-                f"{paths.run} was started with another parser than {paths.parser}: name that one with --parser"
+                f"{paths.run} was started with another parser than {paths.parser}: name it with --parser"
             )
-        lexicon_file = paths.run / (
-            checkpoint.TOKENIZER if config.transformer else checkpoint.VOCAB
-        )
-        _keep_lexicon(lexicon_file, inputs.lexicon, resumed=state is not None)
+        lexicon_name = checkpoint.TOKENIZER if config.transformer else checkpoint.VOCAB
+        lexicon_file = paths.run / lexicon_name
+        _save_lexicon(lexicon_file, inputs.lexicon, resumed=state is not None)
         model = make_model(config, task.kind, len(task.labels), inputs.words)
         if model.mixed and min(config.optimiser.batch, len(inputs.train)) == 1:
             raise ConfigError(
@@ -100,11 +104,11 @@ class RunData:
             )
         start_context(model.sentence.encoder, inputs.words, inputs.train.rows.ids)
         if config.init_from:
-            earlier = begin_with(config, model, task, lexicon_file)
-            learned = [*learned, *(one for one in earlier if one not in learned)]
+            earlier = load_initial_weights(config, model, task, lexicon_file)
+            learned = [*learned, *(data for data in earlier if data not in learned)]
         else:
             embedding = model.sentence.embedding
-            composed.start(embedding, inputs.lexicon, seed=config.seed, device=config.device)
+            composed.fit_features(embedding, inputs.lexicon, seed=config.seed, device=config.device)
         if "words" in config.freeze:
             model.sentence.embedding.requires_grad_(False)
         model.to(config.device)
@@ -121,12 +125,12 @@ class RunData:
         )
 
 
-OTHERS: dict[str, Callable[[RunData], Setup]] = {}
-"""What makes the models that are no sentence encoders, by `encoder.name`; `tools.cross_encoder` adds its own."""
+SETUPS: dict[str, Callable[[RunData], Setup]] = {}
+"""`encoder.name` of a model that is no sentence encoder -> its setup; `tools.cross_encoder` adds its own."""
 
 
-def _keep_lexicon(file: Path, lexicon: Lexicon, *, resumed: bool) -> None:
-    """Write the run's words or pieces. Raises ConfigError where a resumed run had others."""
+def _save_lexicon(file: Path, lexicon: Lexicon, *, resumed: bool) -> None:
+    """Write the run's words or pieces. Raises ConfigError where those of a resumed run differ."""
 
     def write(part: Path) -> None:
         lexicon.save(part)

@@ -1,14 +1,14 @@
-"""The commit of the source, for records."""
+"""The commit of the source code, for records."""
 
 import subprocess
 from pathlib import Path
 
 
 def source_commit() -> str:
-    """The commit of the source, with the suffix "-dirty" where files are changed and not committed.
+    """The commit of the source, with the suffix "-dirty" where tracked files have uncommitted changes.
 
-    Records and pages, which runs write themselves, may differ. "" where git is not installed or the
-    source is not in a repository.
+    Changes of records and pages, which runs write, do not count. "" where git is not installed or the source is not in
+    a repository.
     """
     tree = ("--", ":/", ":!/results", ":!/docs")
     commit = _git("describe", "--always", "--abbrev=12")

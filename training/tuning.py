@@ -12,7 +12,7 @@ from heedful.training.metrics import ndcg, spearman
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 
 SHARE, MOST = 0.1, 1_000
-"""Of the pairs for dev: so many at most."""
+"""Share of the pairs to hold out, and how many at most."""
 LEAST = 50
 EPOCHS, BATCH = 5, 128
 RATE = 2e-4
@@ -21,33 +21,32 @@ UNSTATED = "not stated: the user's own data"
 
 def distinct(pairs: Iterable[Example]) -> list[Example]:
     """Each pair once. Raises DataError for fewer than LEAST."""
-    found = list({one.texts: one for one in pairs}.values())
-    if len(found) < LEAST:
-        raise DataError(f"{len(found)} different pairs are too few: give {LEAST} at least")
-    return found
+    by_texts = {pair.texts: pair for pair in pairs}
+    if len(by_texts) < LEAST:
+        raise DataError(f"{len(by_texts)} different pairs are too few: give {LEAST} at least")
+    return list(by_texts.values())
 
 
-def divided(pairs: Sequence[Example], seed: int) -> tuple[list[Example], list[Example]]:
-    """The pairs to learn from, and those held out; pairs of one first text stay together."""
-    firsts = list(dict.fromkeys(one.texts[0] for one in pairs))
+def split(pairs: Sequence[Example], seed: int) -> tuple[list[Example], list[Example]]:
+    """The pairs to train on, and those to hold out; pairs with the same first text stay together."""
+    firsts = list(dict.fromkeys(pair.texts[0] for pair in pairs))
     order = np.random.default_rng(seed).permutation(len(firsts)).tolist()
     count = min(MOST, max(1, round(SHARE * len(firsts))))
     held = {firsts[i] for i in order[:count]}
-    return [one for one in pairs if one.texts[0] not in held], [
-        one for one in pairs if one.texts[0] in held
-    ]
+    train = [pair for pair in pairs if pair.texts[0] not in held]
+    return train, [pair for pair in pairs if pair.texts[0] in held]
 
 
 def make_task(name: str, learned: list[Example], held: list[Example], seed: int) -> Task:
-    """Dev has the held-out pairs with their scores; without any, 1, and 0 for each first text beside another second."""
-    dev = [Example(one.texts[:2], one.label) for one in held]
-    if any(one.label == UNLABELLED for one in held):
+    """Dev has the held-out pairs with their scores; without scores 1, and 0 for each first text with another second."""
+    dev = [Example(pair.texts[:2], pair.label) for pair in held]
+    if any(pair.label == UNLABELLED for pair in held):
         others = np.roll(np.random.default_rng(seed).permutation(len(held)), 1)
-        dev = [Example(one.texts[:2], 1.0) for one in held]
+        dev = [Example(pair.texts[:2], 1.0) for pair in held]
         dev += [
-            Example((one.texts[0], held[j].texts[1]), 0.0)
-            for one, j in zip(held, others.tolist(), strict=True)
-            if held[j].texts[0] != one.texts[0]
+            Example((pair.texts[0], held[j].texts[1]), 0.0)
+            for pair, j in zip(held, others.tolist(), strict=True)
+            if held[j].texts[0] != pair.texts[0]
         ]
 
     def source(examples: list[Example], note: str) -> Source:
@@ -58,10 +57,10 @@ def make_task(name: str, learned: list[Example], held: list[Example], seed: int)
 
 
 def make_config(
-    bundle: RunConfig, folder: Path, licence: str, task: str, first: str, seed: int
+    bundle: RunConfig, folder: Path, licence: str, task: str, teacher: str, seed: int
 ) -> RunConfig:
-    """`bundle` is the configuration of the one in `folder`, and `licence` what its card says: its weights are in the
-    new one. `first` names its vectors of the pairs' texts.
+    """`bundle`, the configuration in `folder`, for pairs, with its card's `licence`, because the new bundle has its
+    weights; `teacher` is the file of its vectors of the pairs' texts.
     """
     return bundle.model_copy(
         update={
@@ -69,7 +68,7 @@ def make_config(
             "init_from": folder,
             "words": bundle.words.model_copy(update={"four_bits": True, "subword_dropout": 0.0}),
             "distillation": bundle.distillation.model_copy(
-                update={"teachers": (first,), "hard_batch_size": 0}
+                update={"teachers": (teacher,), "hard_batch_size": 0}
             ),
             "pairs": PairsConfig(),
             "optimiser": OptimiserConfig(
@@ -81,7 +80,7 @@ def make_config(
             "licence": licence,
             "train_rows": None,
             "extra_dev_tasks": (),
-            # They are stored in few bits, and no pair has most of them.
+            # The bundle stores them in 4 bits, and most words are in no pair.
             "freeze": ("words",),
             "teacher": None,
         }
@@ -89,15 +88,16 @@ def make_config(
 
 
 def score(vectors: dict[str, Floats], pairs: Sequence[Example], held: Sequence[Example]) -> float:
-    """How well unit vectors, by text, do on the pairs held out: Spearman of the scores; without any, the nDCG@10 with
-    which a first text finds its second among those of all pairs.
+    """The score of unit vectors, by text, on the held-out pairs: Spearman's correlation with their scores, or without
+    scores the nDCG@10 of a search for each first text's partners among the second texts of all pairs.
     """
     if held[0].label != UNLABELLED:
-        cosines = [float(vectors[one.texts[0]] @ vectors[one.texts[1]]) for one in held]
-        return spearman(np.array(cosines), np.array([one.label for one in held]))
-    documents = {text: i for i, text in enumerate(dict.fromkeys(one.texts[1] for one in pairs))}
+        cosines = [float(vectors[pair.texts[0]] @ vectors[pair.texts[1]]) for pair in held]
+        return spearman(np.array(cosines), np.array([pair.label for pair in held]))
+    seconds = dict.fromkeys(pair.texts[1] for pair in pairs)
+    documents = {text: number for number, text in enumerate(seconds)}
     gains: dict[str, dict[int, float]] = {}
-    for one in held:
-        gains.setdefault(one.texts[0], {})[documents[one.texts[1]]] = 1.0
-    asked = np.stack([vectors[text] for text in gains])
-    return ndcg(asked @ np.stack([vectors[text] for text in documents]).T, list(gains.values()))
+    for pair in held:
+        gains.setdefault(pair.texts[0], {})[documents[pair.texts[1]]] = 1.0
+    queries = np.stack([vectors[text] for text in gains])
+    return ndcg(queries @ np.stack([vectors[text] for text in documents]).T, list(gains.values()))

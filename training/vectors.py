@@ -50,8 +50,8 @@ class Table:
 
     def look_up(self, words: Sequence[str]) -> Floats:
         rows = np.fromiter((self._rows.get(word, 0) for word in words), np.int64, len(words))
-        found: Floats = self._vectors[rows]
-        return found
+        vectors: Floats = self._vectors[rows]
+        return vectors
 
     @classmethod
     def wordbridge(cls, data: Path) -> "Table":
@@ -61,7 +61,7 @@ class Table:
         """
         file = find(data, ("vectors/wordbridge_300d_f16.npz",), dataset="wordbridge")
         try:
-            # Opened here: numpy leaves a file open that is no archive.
+            # Opened here, because numpy leaves a file open that is no archive.
             with file.open("rb") as opened, np.load(opened) as archive:
                 words, vectors = archive["words"], archive["vecs"].astype(np.float32)
         except (KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
@@ -102,9 +102,9 @@ class Table:
                 f"{folder / GRAPH} is damaged: {error}: copy the bundle again"
             ) from error
         parts = {
-            one.name.removeprefix("embedding.").removeprefix("table."): numpy_helper.to_array(one)
-            for one in graph.initializer
-            if one.name.startswith("embedding.") and not one.name.startswith("embedding.features.")
+            name.removeprefix("embedding.").removeprefix("table."): numpy_helper.to_array(tensor)
+            for name, tensor in ((tensor.name, tensor) for tensor in graph.initializer)
+            if name.startswith("embedding.") and not name.startswith("embedding.features.")
         }
         vectors = table(parts)
         if vectors is None:
@@ -117,22 +117,22 @@ class Table:
             raise DataError(
                 f"{folder}: {VOCAB} lists {len(words)} words, {GRAPH} has {len(vectors)} vectors: copy it again"
             )
-        own = {word: row for row, word in enumerate(words) if word not in SPECIAL}
-        return cls(vectors, own)
+        rows = {word: row for row, word in enumerate(words) if word not in SPECIAL}
+        return cls(vectors, rows)
 
 
 def glove_lines(path: Path) -> Iterator[tuple[str, Floats]]:
     """The word and the values of each line of GloVe's, word2vec's or fastText's text files.
 
-    A few words of GloVe's largest file hold blanks, as ". . ." does; the others' first line says how many words and
-    values follow, and fastText's lines may end with a blank.
+    A few words of GloVe's largest file hold spaces, such as ". . .". The first line of word2vec's and fastText's files
+    has the numbers of words and values, and fastText's lines may end with a space.
 
     Raises DataError naming a line whose values are no numbers, or not as many as the first line's; also where
     there is no line.
     """
     size = 0
-    for number, read in enumerate(lines(path), 1):
-        line = read.rstrip(" ")
+    for number, text in enumerate(lines(path), 1):
+        line = text.rstrip(" ")
         if number == 1 and re.fullmatch("[0-9]+ [0-9]+", line):
             continue
         size = size or line.count(" ")
@@ -162,7 +162,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-class EncodedAlone:
+class EncodedWords:
     """Static vectors of a sentence encoder: each word encoded as a sentence."""
 
     def __init__(self, teacher: str, device: str) -> None:
@@ -178,12 +178,12 @@ class EncodedAlone:
 
 
 def source(name: str, data: Path, device: str = "cpu") -> VectorSource:
-    """The source a configuration names; `device` is where an encoder computes it. Raises DataMissing."""
+    """The source that a configuration names; an encoder runs on `device`. Raises DataMissing."""
     if name == "wordbridge":
         return Table.wordbridge(data)
     path = Path(name)
     if name in ("minilm", "mpnet") or (path / ENCODER).is_file():
-        return EncodedAlone(name, device)
+        return EncodedWords(name, device)
     if (path / GRAPH).is_file():
         return Table.bundle(path)
     if not path.is_file():
@@ -194,9 +194,10 @@ def source(name: str, data: Path, device: str = "cpu") -> VectorSource:
     return Table.glove(path)
 
 
-def head_of_vocabulary(name: str, count: int) -> tuple[list[str], int]:
-    """The first `count` words of a bundle's or a GloVe file's vectors, which are the most frequent, and the
-    size of a vector. Raises DataMissing, DataError.
+def frequent_words(name: str, count: int) -> tuple[list[str], int]:
+    """The first `count` words, which are the most frequent, of a bundle or a GloVe file, and the size of a vector.
+
+    Raises DataMissing, DataError.
     """
     path = Path(name)
     if (path / GRAPH).is_file():
@@ -228,8 +229,8 @@ def initial(
     if rows.shape[1] > dim:
         if len(rows) < dim:
             raise ConfigError(
-                f"words.dim = {dim}: only {len(rows)} of the words have a vector, from which no {dim} principal "
-                f"components follow: set words.dim to {vectors.shape[1]}, the vectors' own size"
+                f"words.dim = {dim}: only {len(rows)} of the words have a vector, too few for {dim} principal "
+                f"components: set words.dim to {vectors.shape[1]}, the vectors' own size"
             )
         rows = pca(rows, dim)
     length = np.sqrt((rows**2).sum(axis=1).mean())
@@ -243,5 +244,5 @@ def pca(rows: Floats, dim: int) -> Floats:
     """(N, d) -> (N, dim): the rows centred and projected on their `dim` principal components."""
     from sklearn.decomposition import PCA
 
-    found: Floats = PCA(dim, svd_solver="covariance_eigh").fit_transform(rows)
-    return found
+    projected: Floats = PCA(dim, svd_solver="covariance_eigh").fit_transform(rows)
+    return projected

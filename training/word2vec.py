@@ -13,8 +13,9 @@ EPOCHS = 10
 
 
 def train(texts: Sequence[Parsed], *, dim: int, seed: int) -> Table:
-    """Skip-gram vectors (V, dim) of the lower-cased tokens. One worker, whatever the threads of the run, makes
-    them the same for the same texts and seed. Raises ConfigError where every word is too rare, or without gensim.
+    """Skip-gram vectors (V, dim) of the lower-cased tokens, the same for the same texts and seed: one worker trains.
+
+    Raises ConfigError where every word is too rare, or without gensim.
     """
     try:
         from gensim.models import Word2Vec
@@ -28,7 +29,7 @@ def train(texts: Sequence[Parsed], *, dim: int, seed: int) -> Table:
     if max(counts.values(), default=0) < MIN_COUNT:
         raise ConfigError(
             f"words.vectors: word2vec needs words that occur {MIN_COUNT} times, and the texts have none: "
-            "name vectors that are made already"
+            "name trained vectors"
         )
     model = Word2Vec(
         sentences, vector_size=dim, min_count=MIN_COUNT, sg=1, epochs=EPOCHS, seed=seed, workers=1

@@ -25,7 +25,7 @@ from heedful.cli.fit import command as fit_command
 from heedful.cli.fit_candidate import Problem
 from heedful.cli.fit_page import COLUMNS
 from heedful.cli.fit_report import Report
-from heedful.cli.fit_run import Wanted, fit_rows
+from heedful.cli.fit_run import FitOptions, fit_rows
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BundleError
@@ -55,12 +55,12 @@ def write(file: Path, content: Rows, header: tuple[str, str] = ("stars", "review
 
 
 @pytest.fixture(scope="module")
-def wanted(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> Wanted:
+def options(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> FitOptions:
     """Options over a tiny embedding bundle, whose vectors do not tell the labels apart."""
     folder = tmp_path_factory.mktemp("fit")
     bundles = folder / "bundles"
     build_bundle(bundles, pipeline, name="tiny-embed", kind="embedding", explain=True, int8=True)
-    return Wanted(
+    return FitOptions(
         out=bundles / "stars",
         base=bundles / "tiny-embed",
         parser=str(pipeline.folder),
@@ -71,17 +71,17 @@ def wanted(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> W
     )
 
 
-def fit(file: Path, wanted: Wanted, *columns: str) -> tuple[Card, dict[str, Any], str]:
+def fit(file: Path, options: FitOptions, *columns: str) -> tuple[Card, dict[str, Any], str]:
     """The card, report.json, and what was printed."""
     shown = io.StringIO()
-    given = Labelled.of(file, columns or ("review",), "stars", wanted.reading, wanted.test)
-    card = fit_rows(given, wanted, Console(file=shown, width=160))
-    return card, json.loads((wanted.out / "report.json").read_text()), shown.getvalue()
+    given = Labelled.of(file, columns or ("review",), "stars", options.reading, options.test)
+    card = fit_rows(given, options, Console(file=shown, width=160))
+    return card, json.loads((options.out / "report.json").read_text()), shown.getvalue()
 
 
-async def classify(wanted: Wanted, asked: dict[str, list[str]]) -> dict[str, Any]:
+async def classify(options: FitOptions, asked: dict[str, list[str]]) -> dict[str, Any]:
     """What /classify answers to the texts for each model, from one service over the bundles' folder."""
-    settings = Settings(models=wanted.out.parent, parser=wanted.parser)
+    settings = Settings(models=options.out.parent, parser=options.parser)
     app = create_app(settings)
     async with app.router.lifespan_context(app):
         await state_of(app).starting
@@ -105,12 +105,12 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     assert not list(here.iterdir())
 
 
-def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, wanted: Wanted) -> None:
+def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, options: FitOptions) -> None:
     few = [*rows(64), ("five", "an awful awful film")]
     test = write(tmp_path / "test.csv", [("five", "great"), ("one", "poor"), ("two", "so")])
-    wanted = replace(wanted, test=test)
-    card, report, shown = fit(write(tmp_path / "stars.csv", few), wanted)
-    assert read(wanted.out).card == card
+    options = replace(options, test=test)
+    card, report, shown = fit(write(tmp_path / "stars.csv", few), options)
+    assert read(options.out).card == card
     assert (card.kind, card.labels, card.task) == ("classification", ("five", "one"), "stars")
     assert card.training.command == "heedful fit stars.csv"
     (score,) = card.scores
@@ -140,25 +140,25 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, wanted: Wanted) -
     (unknown,) = [one for one in tested["classes"] if one["label"] == "two"]
     assert (unknown["rows"], unknown["recall"]) == (1, 0.0)
     assert report["skipped"][0]["why"].startswith("fewer than 500 rows")
-    assert "labels that training has not, which count as wrong: two" in shown
+    assert "labels that no training row has, which count as wrong: two" in shown
     assert "trained on too" not in shown
     assert f"{chosen['name']} *" in shown
     assert "32 of the 65 rows repeat the text of another row" in shown.replace("\n", " ")
-    page = (wanted.out / "report.html").read_text()
+    page = (options.out / "report.html").read_text()
     said = ("Words that decide", "an awful awful film", "Wilson", "which count as wrong: two")
     assert all(one in page for one in said)
 
 
-def test_rows_that_are_cut_are_counted(tmp_path: Path, wanted: Wanted) -> None:
+def test_rows_that_are_cut_are_counted(tmp_path: Path, options: FitOptions) -> None:
     """The tiny bundle reads 16 tokens."""
     long = [("one", f"a film {'so ' * 14}bad"), ("five", f"a film {'so ' * 14}good")]
     file = write(tmp_path / "stars.csv", [*rows(40), *long])
-    _, report, shown = fit(file, replace(wanted, effort="quick"))
+    _, report, shown = fit(file, replace(options, effort="quick"))
     assert report["truncated"] == {"rows": 2, "max_tokens": 16}
-    said = "2 rows (5%) are longer than 16 tokens: what comes later is read by no candidate"
+    said = "2 rows (5%) are longer than 16 tokens: no candidate reads the rest of them"
     assert said in shown
-    assert said in (wanted.out / "report.html").read_text()
-    _, report, shown = fit(write(file, rows(40)), replace(wanted, effort="quick"))
+    assert said in (options.out / "report.html").read_text()
+    _, report, shown = fit(write(file, rows(40)), replace(options, effort="quick"))
     assert report["truncated"]["rows"] == 0
     assert "longer than" not in shown
 
@@ -170,7 +170,7 @@ BLAME = "horrible dreadful terrible dull boring stupid disgusting annoying pathe
 
 
 def test_texts_without_labels_teach(
-    tmp_path: Path, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, options: FitOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MiniLM knows which words praise; each is in one labelled row, and the tiny vectors do not tell them apart."""
     monkeypatch.setattr(contrastive, "STEPS", 6)  # six models are fine-tuned: enough for such texts
@@ -183,8 +183,8 @@ def test_texts_without_labels_teach(
         csv.writer(out).writerows([[text] for text in ("review", "", labelled[0][1], *texts)])
     test = write(tmp_path / "test.csv", [(label, f"{word}!") for label, word in words])
     file = write(tmp_path / "stars.csv", labelled)
-    wanted = replace(wanted, unlabelled=unlabelled, test=test)
-    card, report, shown = fit(file, wanted)
+    options = replace(options, unlabelled=unlabelled, test=test)
+    card, report, shown = fit(file, options)
     facts = {"file": "more.csv", "teacher": "all-MiniLM-L6-v2", "texts": 121, "learned": 120}
     assert report["unlabelled"] == facts
     assert "121 different texts without labels" in shown
@@ -195,7 +195,7 @@ def test_texts_without_labels_teach(
     ]
     references = [one["name"] for one in report["references"]]
     assert references == [f"no candidate: all-MiniLM-L6-v2 + LR, C {c}" for c in (1, 10)]
-    assert "no candidate: all-MiniLM-L6-v2" in (wanted.out / "report.html").read_text()
+    assert "no candidate: all-MiniLM-L6-v2" in (options.out / "report.html").read_text()
     *untaught, frozen, fine_tuned = report["candidates"]
     assert fine_tuned["chosen"]
     for taught in (frozen, fine_tuned):
@@ -205,25 +205,25 @@ def test_texts_without_labels_teach(
     assert card.training.data[-1].note == "all rows, and 120 texts without labels"
 
     other = tiny_encoder(tmp_path / "other", 12)
-    card, quick, _ = fit(file, replace(wanted, effort="quick", teacher=str(other)))
+    card, quick, _ = fit(file, replace(options, effort="quick", teacher=str(other)))
     assert [one["name"] for one in quick["candidates"]] == names[:-1]
     assert quick["references"][0]["name"] == "no candidate: other + LR, C 1"
-    assert "on other, frozen or" in (wanted.out / "report.html").read_text()
+    assert "on other, frozen or" in (options.out / "report.html").read_text()
     assert quick["references"][0]["score"] < 0.9  # which knows nothing, unlike MiniLM
-    with pytest.raises(DataError, match="the file holds no text that is not labelled"):
-        fit(file, replace(wanted, unlabelled=file))
+    with pytest.raises(DataError, match="all texts of this file are labelled already"):
+        fit(file, replace(options, unlabelled=file))
     with pytest.raises(ConfigError, match="--teacher labels the texts of --unlabelled"):
-        fit(file, replace(wanted, unlabelled=None, teacher="mpnet"))
+        fit(file, replace(options, unlabelled=None, teacher="mpnet"))
     with pytest.raises(DataMissing, match="nothing is no sentence encoder: name minilm, mpnet"):
-        fit(file, replace(wanted, teacher="nothing"))
+        fit(file, replace(options, teacher="nothing"))
     with pytest.raises(ConfigError, match="--unlabelled is for one text a row"):
-        fit(file, wanted, "review", "review")
+        fit(file, options, "review", "review")
 
 
-def test_many_rows_train_an_encoder_too(tmp_path: Path, wanted: Wanted) -> None:
+def test_many_rows_train_an_encoder_too(tmp_path: Path, options: FitOptions) -> None:
     """It is held out on a fifth, where it meets the best linear one, which was held out on all rows."""
     file = write(tmp_path / "stars.csv", rows(800))
-    card, report, shown = fit(file, wanted)
+    card, report, shown = fit(file, options)
     *linear, tuned = report["candidates"]
     assert tuned["name"].startswith("average trained from word vectors")
     assert [(one["rows"], one["deviation"] is None) for one in linear] == [(800, False)] * 6
@@ -236,33 +236,33 @@ def test_many_rows_train_an_encoder_too(tmp_path: Path, wanted: Wanted) -> None:
     assert card.training.data[-1].rows == 800
 
 
-def test_many_labels_of_few_rows_end_in_a_bundle(tmp_path: Path, wanted: Wanted) -> None:
+def test_many_labels_of_few_rows_end_in_a_bundle(tmp_path: Path, options: FitOptions) -> None:
     many = [(f"label {i % 252}", f"a film, {i}") for i in range(504)]
-    card, report, _ = fit(write(tmp_path / "many.csv", many), wanted)
+    card, report, _ = fit(write(tmp_path / "many.csv", many), options)
     assert (card.scores[0].rows, card.scores[0].split) == (504, "held out, 2 parts")
     assert report["held_out"] == "every row once, in 2 parts"
     assert report["skipped"][0]["why"].startswith("no label has 10 texts")
 
 
-def test_pairs_are_fitted_by_an_encoder(tmp_path: Path, wanted: Wanted) -> None:
+def test_pairs_are_fitted_by_an_encoder(tmp_path: Path, options: FitOptions) -> None:
     names = ("entailment", "neutral", "contradiction")
     few = write(tmp_path / "few.csv", [(names[i % 3], f"film {i}") for i in range(6)])
     with pytest.raises(DataError, match="same first text are held out together: give 10 different"):
-        fit(few, wanted, "review", "review")
+        fit(few, options, "review", "review")
     pairs = [(names[i % 3], f"a {GOOD[i % 3]} film {i}") for i in range(510)]
-    card, report, _ = fit(write(tmp_path / "nli.csv", pairs), wanted, "review", "review")
+    card, report, _ = fit(write(tmp_path / "nli.csv", pairs), options, "review", "review")
     assert card.kind == "nli"
     assert [one["chosen"] for one in report["candidates"]] == [True]
     assert (card.scores[0].rows, card.scores[0].split) == (51, "held out, 10% of the rows")
 
 
-def test_the_service_serves_them(tmp_path: Path, wanted: Wanted) -> None:
+def test_the_service_serves_them(tmp_path: Path, options: FitOptions) -> None:
     """A bundle as above, one that abstains and one of several labels a row, in one folder."""
-    unsure, card, texts = fit_unsure(tmp_path, replace(wanted, out=wanted.out.parent / "unsure"))
-    fit_several(tmp_path, replace(wanted, out=wanted.out.parent / "several"))
-    fit(write(tmp_path / "stars.csv", rows(64)), wanted)
+    unsure, card, texts = fit_unsure(tmp_path, replace(options, out=options.out.parent / "unsure"))
+    fit_several(tmp_path, replace(options, out=options.out.parent / "several"))
+    fit(write(tmp_path / "stars.csv", rows(64)), options)
     asked = {"stars": ["awful evening", "great!"], "unsure": [*texts, "kids"]}
-    found = asyncio.run(classify(wanted, {**asked, "several": ["good and slow film 9"]}))
+    found = asyncio.run(classify(options, {**asked, "several": ["good and slow film 9"]}))
     assert [best["label"] for best, _ in found["stars"]] == ["one", "five"]
     least = unsure["abstain"]["least"]
     assert card.abstain == least
@@ -275,7 +275,7 @@ def test_the_service_serves_them(tmp_path: Path, wanted: Wanted) -> None:
     assert likely == {"praise", "speed"}
 
 
-def fit_unsure(tmp_path: Path, wanted: Wanted) -> tuple[dict[str, Any], Card, list[str]]:
+def fit_unsure(tmp_path: Path, options: FitOptions) -> tuple[dict[str, Any], Card, list[str]]:
     """Every seventh label is noise, and a third of the texts do not name it."""
     labels = [("one", "five")[i % 7 == 0] for i in range(80)]
     noisy = [
@@ -283,7 +283,7 @@ def fit_unsure(tmp_path: Path, wanted: Wanted) -> tuple[dict[str, Any], Card, li
         for i, (label, (_, text)) in enumerate(zip(labels, rows(80), strict=True))
     ]
     file, test = (write(tmp_path / f"{name}.csv", noisy) for name in ("unsure", "test"))
-    card, report, shown = fit(file, replace(wanted, abstain=0.9, test=test))
+    card, report, shown = fit(file, replace(options, abstain=0.9, test=test))
     suspects = [one["text"] for one in report["suspects"]]
     assert len(suspects) == len(set(suspects)) > 1
     for said in (report["abstain"], report["test"]["abstain"]):
@@ -295,27 +295,32 @@ def fit_unsure(tmp_path: Path, wanted: Wanted) -> tuple[dict[str, Any], Card, li
     return report, card, [text for _, text in noisy]
 
 
-def fit_several(tmp_path: Path, wanted: Wanted) -> None:
+def fit_several(tmp_path: Path, options: FitOptions) -> None:
     words = {"good": "praise", "slow": "speed", "ugly": "looks"}
     texts = [[w for place, w in enumerate(words) if number >> place & 1] for number in range(8)] * 8
     made = [
         (" ; ".join(words[w] for w in text) or "none", " ".join([*text, f"film {i}"]))
         for i, text in enumerate(texts)
     ]
-    wanted = replace(wanted, reading=Reading(separator=";"), class_weight="balanced")
-    card, report, _ = fit(write(tmp_path / "several.csv", made), wanted)
+    options = replace(options, reading=Reading(separator=";"), class_weight="balanced")
+    card, report, _ = fit(write(tmp_path / "several.csv", made), options)
     assert (card.multi_label, card.labels) == (True, ("looks", "none", "praise", "speed"))
     assert report["metric"] == "balanced accuracy"
     assert card.scores[0].metric == "balanced-accuracy"
     assert report["labels"] == {"looks": 32, "none": 8, "praise": 32, "speed": 32}
     assert max(one["score"] for one in report["candidates"]) > 0.9
-    assert report["skipped"][0]["why"] == "it knows neither several labels a row nor class weights"
+    assert (
+        report["skipped"][0]["why"]
+        == "its training has neither several labels a row nor class weights"
+    )
 
 
-def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, wanted: Wanted) -> None:
+def test_what_cannot_be_made_is_refused_before_the_training(
+    tmp_path: Path, options: FitOptions
+) -> None:
     file = write(tmp_path / "stars.csv", rows(40))
-    words, first = shutil.copytree(wanted.base, tmp_path / "words"), tmp_path / "first"
-    fit(file, replace(wanted, out=first, effort="quick"))
+    words, first = shutil.copytree(options.base, tmp_path / "words"), tmp_path / "first"
+    fit(file, replace(options, out=first, effort="quick"))
     notes = tmp_path / "notes" / "thesis.docx"
     notes.parent.mkdir()
     notes.write_text("years of work")
@@ -323,7 +328,7 @@ def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, want
     capitals = write(tmp_path / "capitals.csv", [(stars.upper(), text) for stars, text in rows(4)])
     refused: list[tuple[dict[str, Any], str]] = [
         ({"out": tmp_path / "Stars"}, "--out: 'Stars' names no bundle"),
-        ({"out": wanted.base}, r"--out: .* is also --base"),
+        ({"out": options.base}, r"--out: .* is also --base"),
         ({"out": words, "word_vectors": str(words)}, r"--out: .* is also --vectors"),
         ({"encoder": "bert"}, r"--encoder: 'bert': known are .*ms-san"),
         (
@@ -340,17 +345,17 @@ def test_what_cannot_be_made_is_refused_before_the_training(tmp_path: Path, want
     ]
     for changes, said in refused:
         with pytest.raises(ConfigError, match=said):
-            fit(file, replace(wanted, **changes))
+            fit(file, replace(options, **changes))
     for changes, said in of_pairs:
         with pytest.raises(ConfigError, match=said):
-            fit(file, replace(wanted, **changes), "review", "review")
+            fit(file, replace(options, **changes), "review", "review")
     with pytest.raises(BundleError, match="notes is not empty: name a new folder"):
-        fit(file, replace(wanted, out=notes.parent))
+        fit(file, replace(options, out=notes.parent))
     assert notes.read_text() == "years of work"
     with pytest.raises(DataError, match=r"--test: capitals\.csv has the labels FIVE, ONE, none of"):
-        fit(file, replace(wanted, test=capitals))
+        fit(file, replace(options, test=capitals))
     with pytest.raises(DataError, match=r"stars\.csv: pairs .* entailment, neutral, contradiction"):
-        fit(file, wanted, "review", "review")
+        fit(file, options, "review", "review")
     assert not (tmp_path / "Stars").exists()
     assert not (tmp_path / "second").exists()
 

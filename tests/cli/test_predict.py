@@ -144,7 +144,7 @@ def test_pairs_labels_of_ones_own_and_plain_text(
         ("id,Body\n", "o.csv", {"text_column": "body"}, r"no column 'body': .*; did you mean 'Body'\?; set --text-c"),
         ("id,text,text\n", "o.csv", {}, "two columns 'text'"),
         ("n,n,text\n1,2,bad\n", "o.csv", {}, "two columns 'n'"),
-        ("score,text\n1,bad\n", "o.csv", {}, "t.csv:2: a column is named 'score', as what is written: rename it"),
+        ("score,text\n1,bad\n", "o.csv", {}, "t.csv:2: a column is named 'score', as one that is added: rename it"),
         ("text\nbad\n", "o.xlsx", {}, "o.xlsx: the suffix must be one of .csv, .tsv, "),
         ("text\nbad\n", "o.csv", {"model": "tiny-flat"}, "tiny-flat has no labels: give yours with --labels a,b,c"),
         ("text\nbad\n", "o.csv", {"labels": "a,b", "model": "tiny-sst2"}, "has its own, .*leave --labels or"),
@@ -168,7 +168,9 @@ def test_rows_of_other_columns_do_not_fit_a_table(models: Path, tmp_path: Path) 
     rows = [{"text": "bad"}] * 600 + [{"text": "bad", "note": "new"}]
     (tmp_path / "t.jsonl").write_text(lines(rows))
     file = str(tmp_path / "t.jsonl")
-    with pytest.raises(CommandError, match=r"other columns than those before it .*write \.jsonl"):
+    with pytest.raises(
+        CommandError, match=r"other columns than the rows before it .*write \.jsonl"
+    ):
         command(file, str(tmp_path / "o.csv"), "tiny-sst2", models=models)
     command(file, str(tmp_path / "o.jsonl"), "tiny-sst2", models=models)
     assert read(tmp_path / "o.jsonl")[-1]["note"] == "new"

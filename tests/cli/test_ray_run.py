@@ -178,7 +178,12 @@ def test_pairs_are_labelled_on_this_machines_cores(models: Path, tmp_path: Path)
         ("corpus", ["body"], "body", "column 'body' is named twice: name one for the id and anoth"),
         ("corpus", ["body", "body"], "key", "column 'body' is named twice"),
         ("corpus", ["body"], "label", "--id-column: 'label' is a column of the answers: rename it"),
-        ("README.md", ["body"], "key", "README.md is no Parquet file and no folder of them"),
+        (
+            "README.md",
+            ["body"],
+            "key",
+            "README.md is neither a Parquet file nor a folder of them",
+        ),
         ("nowhere", ["body"], "key", "nowhere is no Parquet file"),
     ],
 )

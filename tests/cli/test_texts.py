@@ -152,7 +152,10 @@ def test_gzip(tmp_path: Path) -> None:
     with open_texts(str(file)) as opened:
         assert list(Texts(opened, "t", "txt", Columns())) == [Row("dog", 1), Row("cat", 2)]
     file.write_bytes(file.read_bytes()[:-9])
-    with open_texts(str(file)) as opened, pytest.raises(CommandError, match="no whole gzip"):
+    with (
+        open_texts(str(file)) as opened,
+        pytest.raises(CommandError, match="a damaged or incomplete gzip"),
+    ):
         list(Texts(opened, "t", "txt", Columns()))
 
 

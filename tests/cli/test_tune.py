@@ -22,7 +22,7 @@ from tests.shipped import BUNDLES
 def source(folder: Path, rows: Sequence[object]) -> Source:
     file = folder / "pairs.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    columns = Columns("q", second="r", whole=True, pair_options="--columns")
+    columns = Columns("q", second="r", all_columns=True, pair_options="--columns")
     return Source(str(file), None, columns, Dialect())
 
 

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from heedful.export.bundle import make
+from heedful.export.bundle import make_bundle
 from heedful.models import registry
 from heedful.runtime.bundles.card import ParserCard
 from heedful.training import config, tasks
@@ -28,5 +28,7 @@ def test_its_files_are_an_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     exec(FILES["models/registry.py"], {**vars(registry)})
     (tmp_path / "swem-sst2.toml").write_text(FILES["configs/swem-sst2.toml"])
     assert config.read(tmp_path / "swem-sst2.toml").encoder.name == "swem"
-    card = make(classifier("swem", ParserCard(name="none", fingerprint="0" * 64)), "swem-sst2").card
+    card = make_bundle(
+        classifier("swem", ParserCard(name="none", fingerprint="0" * 64)), "swem-sst2"
+    ).card
     assert (card.encoder.name, card.dimension, card.cost) == ("swem", 2 * DIM, "linear")

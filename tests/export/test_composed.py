@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
-from heedful.export.bundle import make
+from heedful.export.bundle import make_bundle
 from heedful.export.composed_branch import composed_in_branch
 from heedful.export.weight_storage import Storage
 from heedful.runtime.bundles.bundle import Bundle
@@ -49,7 +49,7 @@ def test_no_two_unlisted_words_have_one_vector(open_words: Bundle) -> None:
 @pytest.mark.parametrize("storage", ["normal", "small"])
 def test_every_product_of_its_int8_graph_reads_the_same_bits_in_any_batch(storage: Storage) -> None:
     """A composed word's vector too, the only one of a sentence or not."""
-    int8 = make(composed(), "open-words", storage, int8=True).card.int8
+    int8 = make_bundle(composed(), "open-words", storage, int8=True).card.int8
     assert int8 is not None
     assert (int8.products, int8.left) == (12, 0)
 

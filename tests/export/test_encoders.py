@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.export.bundle import TrainedModel, export_bundle, make
+from heedful.export.bundle import TrainedModel, export_bundle, make_bundle
 from heedful.export.onnx import encoder_graph, explain_graph
 from heedful.export.parity import TOLERANCE
 from heedful.export.weight_sharing import MIN_BYTES, share_weights
@@ -132,7 +132,7 @@ def test_it_is_served_as_it_is_in_torch(name: str, bundles: Bundles) -> None:
 
 @pytest.mark.parametrize("name", ["ms-san", "disan"])  # DSA, LAMA and the Bi-LSTM stay float32
 def test_in_int8_it_is_close_and_independent_of_the_batch(name: str, bundles: Bundles) -> None:
-    made = make(bundles.export(name), name, int8=True)
+    made = make_bundle(bundles.export(name), name, int8=True)
     bundle = read(bundles.bundle(name))
     plain = OrtSession(bundle.files[ENCODER], "cpu", 2)
     int8 = OrtSession(made.files[ENCODER_INT8], "cpu", 2, files=made.files)
@@ -148,7 +148,7 @@ def test_in_int8_it_is_close_and_independent_of_the_batch(name: str, bundles: Bu
 
 
 def test_an_encoder_without_products_is_exported_in_floats(bundles: Bundles) -> None:
-    made = make(bundles.export("average"), "average", int8=True)
+    made = make_bundle(bundles.export("average"), "average", int8=True)
     assert made.card.int8 is None
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from heedful.cli import export, selftest
-from heedful.export.bundle import TrainedModel, make
+from heedful.export.bundle import TrainedModel, make_bundle
 from heedful.export.dev_split import DevSplit, graph_vectors, torch_head, torch_vectors
 from heedful.export.errors import ExportError
 from heedful.export.measured import MIN_COSINE, measured
@@ -115,7 +115,7 @@ def pairs(embedding: TrainedModel, pipeline: BuiltParser) -> DevSplit:
 def test_an_embedding_that_moves_too_far_from_the_trained_one_is_refused(
     embedding: TrainedModel, pairs: DevSplit
 ) -> None:
-    good = measured(make(embedding, "ms-san-toy"), embedding, pairs)
+    good = measured(make_bundle(embedding, "ms-san-toy"), embedding, pairs)
     assert good.card.trained is not None
     assert MIN_COSINE <= good.card.trained.cosine < 1
     assert graph_vectors(good, "encoder.onnx", pairs.sentences).shape == (40, DIM)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from heedful.export import batch_invariance
-from heedful.export.bundle import make
+from heedful.export.bundle import make_bundle
 from heedful.export.errors import ExportError
 from heedful.export.int8 import LARGEST, float_graph, int8_columns, int8_graph, products
 from heedful.export.int8_files import int8_files
@@ -113,7 +113,7 @@ def test_elu_is_elu_with_the_same_bits_anywhere() -> None:
 
 @pytest.fixture(scope="module")
 def made() -> Bundle:
-    return make(trained("nli"), "ms-san-nli", int8=True)
+    return make_bundle(trained("nli"), "ms-san-nli", int8=True)
 
 
 def vectors(bundle: Bundle, *sentences: Sentence) -> Floats:
@@ -176,7 +176,7 @@ def test_a_value_that_depends_on_the_batch_is_found(nli: Bundle) -> None:
     """One scale for the whole tensor, as in dynamic quantisation."""
     model = onnx.load_from_string(nli.files[ENCODER])
     every = products(model)
-    read = every[0].read
+    read = every[0].input
     absolute = helper.make_node("Abs", [read], ["absolute"])
     largest = helper.make_node("ReduceMax", ["absolute"], ["largest"], keepdims=0)
     model.graph.node.extend([absolute, largest])

@@ -127,7 +127,7 @@ def test_the_service_answers_as_numpy_by_words(
             for name, reads_vectors in (("both", True), ("alone", False)):
                 recipe = Recipe(words=True, vectors=reads_vectors, strength=10)
                 linear = replace(Linear.fit(recipe, texts, TARGETS), temperature=2.0)
-                attach = bag.with_words if reads_vectors else bag.words_alone
+                attach = bag.with_words if reads_vectors else bag.words_only
                 made = attach(base, lexicon, linear)
                 assert bag.check(made, linear, sentences) < 1e-4
                 head = bag.head_of(linear, MOODS)
@@ -163,7 +163,7 @@ def test_a_composed_word_has_its_own_key(tmp_path: Path, pipeline: BuiltParser) 
         Linear.fit(Recipe(words=True, vectors=False, strength=strength), texts, TARGETS)
         for strength in (1, 5)
     )
-    made = bag.words_alone(Bundle(base.folder, card, base.files, vocab), vocab, linear)
+    made = bag.words_only(Bundle(base.folder, card, base.files, vocab), vocab, linear)
     assert bag.check(made, linear, sentences) < 1e-4
     with pytest.raises(ParityError, match="away from numpy"):
         bag.check(made, wrong, sentences)

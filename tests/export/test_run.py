@@ -172,7 +172,7 @@ def test_a_run_in_8_bits_over_another_is_exported_without_the_dataset(
     [
         *((file, "ms-san", file) for file in (checkpoint.RECORD, checkpoint.BEST)),
         (checkpoint.VOCAB, "ms-san", checkpoint.VOCAB),
-        ("", "cross-encoder", "run of a cross-encoder: name an encoder's"),
+        ("", "cross-encoder", "run of a cross-encoder: name the run of an encoder"),
     ],
 )
 def test_what_is_no_finished_run_of_an_encoder_is_refused(

@@ -82,7 +82,7 @@ def test_it_learns_and_teaches(taught: Paths) -> None:
     assert np.mean(answers.argmax(1) == [one.label for one in asked]) > 0.9
     with pytest.raises(ConfigError, match="2 classes, not 3"):
         distillation.probabilities(taught.run, asked, classes=3, **where)
-    with pytest.raises(RunMissing, match="the run of a cross-encoder: name an encoder's"):
+    with pytest.raises(RunMissing, match="the run of a cross-encoder: name the run of an encoder"):
         restore(taught.run)
 
 

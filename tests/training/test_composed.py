@@ -52,7 +52,7 @@ def test_a_misspelling_is_nearest_to_its_word() -> None:
     vocab = Vocab(MISSPELT, ROWS)
     table = nn.Embedding(len(vocab), 30, padding_idx=0, sparse=True)
     words = ComposedWords(table, rows=ROWS, signature=SIGNATURE)
-    composed.start(words, vocab, seed=1)
+    composed.fit_features(words, vocab, seed=1)
     with torch.no_grad():
         found = words.compose(features(*MISSPELT.values()))
         cosines = functional.normalize(found) @ functional.normalize(table.weight[2:]).T

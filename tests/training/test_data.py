@@ -18,7 +18,7 @@ from heedful.text.vocab import Vocab
 from heedful.training import fit
 from heedful.training.data import Examples, subsample, vocabulary
 from heedful.training.errors import DataError
-from heedful.training.labelled_texts import Row, same
+from heedful.training.labelled_texts import Row, text_key
 from heedful.training.parses import CHUNK, Parsed, parse
 from heedful.training.prepare import neighbourhoods
 from heedful.training.tasks.base import Example, Source, Task
@@ -245,7 +245,7 @@ def test_equal_texts_of_a_users_file_stay_on_one_side() -> None:
     assert (task.kind, task.labels, task.name) == ("classification", ("a", "b"), "my")
     parts = splits(task)
     assert [len(part) for part in parts] == [324, 36, 40]
-    texts = [{same(one.texts) for one in part} for part in parts]
+    texts = [{text_key(one.texts) for one in part} for part in parts]
     assert sum(map(len, texts)) == 200 == len(set().union(*texts))
     assert parts == splits(fit.make_task(labelled(400), FILE, words=(), seed=1, held=held))
     all_rows = splits(fit.make_task(labelled(400), FILE, words=(), seed=1))

@@ -120,7 +120,7 @@ HALF_A_PAIR = '{"text": "\\ud83d", "label": "b"}\n{"text": "x", "label": "b"}\n'
 WHOLE_FILES: list[tuple[str, str | bytes, str]] = [
     ("t.docx", GOOD, r"t\.docx: .*\.csv, \.tsv or \.jsonl"),
     ("t.parquet.gz", GOOD, r"t\.parquet\.gz: the file must end in"),
-    ("t.csv.gz", ZIPPED[:-9], r"t\.csv\.gz is no whole gzip file"),
+    ("t.csv.gz", ZIPPED[:-9], r"t\.csv\.gz is a damaged or incomplete gzip file"),
     ("t.csv", GOOD.replace("label", "class"), r"t\.csv:1: no column 'label'.*text, class"),
     ("t.csv", "", r"t\.csv holds no row"),
     ("t.csv", "text,label\n", r"t\.csv holds no row"),
@@ -288,7 +288,7 @@ def test_sheets_without_a_header_and_beside_others(tmp_path: Path) -> None:
             frame.to_excel(book, sheet_name=sheet, index=False)
     said: list[str] = []
     assert len(labelled(file, say=said.append)) == 4
-    assert said == ["t.xlsx: of its sheets the first is read, not 'two'"]
+    assert said == ["t.xlsx: only its first sheet is read, not 'two'"]
 
 
 def test_lists_and_bytes_of_parquet_are_no_labels_and_texts(tmp_path: Path) -> None:

@@ -134,8 +134,8 @@ def test_a_teacher_fine_tuned_in_another_process_answers_the_same() -> None:
     parts = [np.arange(4), np.array([3, 0, 1])]
     here, there = (FineTunedTeacher(rows, ["peach", "a lime"], seed=1) for _ in range(2))
     there.prepare(recipe, parts, targets, processes=2)
-    assert len(there._kept) == 2
+    assert len(there._answers) == 2
     expected = here.answers(recipe, parts[1], targets[parts[1]])
-    assert not here._kept.keys() - there._kept.keys()
+    assert not here._answers.keys() - there._answers.keys()
     found = there.answers(recipe, parts[1], targets[parts[1]])
     np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -19,7 +19,7 @@ from heedful.training import checkpoint, loop, tasks
 from heedful.training.config import Paths, RunConfig
 from heedful.training.errors import ConfigError, RunDamaged
 from heedful.training.model import make_model
-from heedful.training.start import begin_with
+from heedful.training.start import load_initial_weights
 from tests.builders import BuiltParser
 from tests.training.conftest import changed, train
 
@@ -94,7 +94,7 @@ def test_a_resumed_run_is_the_unbroken_run(
     config: RunConfig, whole: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
     """It goes on after an epoch, or after a step of one, with the same dropout."""
-    monkeypatch.setattr(loop, "SILENT_SECONDS", -1.0)  # a line before each step
+    monkeypatch.setattr(loop, "PROGRESS_SECONDS", -1.0)  # a line before each step
     broken = replace(whole, run=tmp_path / "broken")
     with pytest.raises(KeyboardInterrupt):
         train(config, broken, console=Interrupted(line), checkpoint_seconds=-1.0)
@@ -177,7 +177,7 @@ def test_a_run_begins_with_another_runs_weights(
     table = mine["sentence.embedding.weight"]
     embedding = make_model(config, "embedding", 0, torch.zeros_like(table))
     own = {name: value.clone() for name, value in embedding.state_dict().items()}
-    begin_with(again, embedding, tasks.get("embed"), whole.run / checkpoint.VOCAB)
+    load_initial_weights(again, embedding, tasks.get("embed"), whole.run / checkpoint.VOCAB)
     for name, value in embedding.state_dict().items():
         projection = name.startswith("sentence.projection.")
         torch.testing.assert_close(value, own[name] if projection else mine[name])

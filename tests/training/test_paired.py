@@ -12,7 +12,7 @@ from heedful.training import contrastive, teachers
 from heedful.training.errors import DataError
 from heedful.training.paired import SCALE, in_batch_loss, ordered_loss
 from heedful.training.tasks.base import UNLABELLED, Example
-from heedful.training.tuning import distinct, divided, make_task, score
+from heedful.training.tuning import distinct, make_task, score, split
 
 
 def drawn(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -93,7 +93,7 @@ def test_a_fine_tuned_encoder_tells_classes_apart() -> None:
 
 def test_pairs_of_one_first_text_are_held_out_together() -> None:
     pairs = [Example((f"q{i // 2}", f"a{i}"), UNLABELLED) for i in range(100)]
-    learned, held = divided(pairs, seed=1)
+    learned, held = split(pairs, seed=1)
     assert len(held) == 10
     assert sorted(map(str, learned + held)) == sorted(map(str, pairs))
     assert not {one.texts[0] for one in learned} & {one.texts[0] for one in held}

@@ -23,7 +23,7 @@ from heedful.training.errors import ConfigError, RunDamaged
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import make_objective
 from heedful.training.restore_bundle import TOLERANCE, restore_bundle
-from heedful.training.start import begin_with
+from heedful.training.start import load_initial_weights
 from tests.training.conftest import changed, train
 
 BUNDLES = Path("bundles")
@@ -50,7 +50,7 @@ def begun(bundle: Bundle, config: RunConfig, lexicon: Vocab, folder: Path) -> Tr
     table = torch.randn(len(lexicon), config.words.dim)
     model = make_model(config, card.kind, len(card.labels), table)
     lexicon.save(folder / "vocab.txt")
-    data = begin_with(config, model, tasks.get(card.task), folder / "vocab.txt")
+    data = load_initial_weights(config, model, tasks.get(card.task), folder / "vocab.txt")
     assert data == [one.model_dump() for one in card.training.data]
     return model
 
@@ -117,7 +117,7 @@ def test_a_run_with_a_closed_list_or_other_classes_takes_what_it_can(tmp_path: P
     assert torch.equal(table, restored["sentence.embedding.table.weight"])
     other = closed.model_copy(update={"task": "sst5"})
     five = make_model(other, "classification", 5, torch.zeros(len(vocab), 300))
-    begin_with(other, five, tasks.get("sst5"), tmp_path / "vocab.txt")
+    load_initial_weights(other, five, tasks.get("sst5"), tmp_path / "vocab.txt")
     name = "sentence.encoder.norm.weight"
     assert torch.equal(five.state_dict()[name], restored[name])
 
@@ -159,4 +159,4 @@ def test_a_bundle_of_another_model_is_refused(tmp_path: Path) -> None:
     vocab.save(tmp_path / "vocab.txt")
     small = make_model(wrong, "classification", 8, torch.zeros(len(vocab), 100))
     with pytest.raises(ConfigError, match="init_from: bundles/lama-r8 holds another model"):
-        begin_with(wrong, small, tasks.get("r8"), tmp_path / "vocab.txt")
+        load_initial_weights(wrong, small, tasks.get("r8"), tmp_path / "vocab.txt")

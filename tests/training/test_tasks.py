@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.training import tasks
-from heedful.training.data_folder import OFFICIAL, VARIABLE, data_folder
+from heedful.training.data_folder import ADDRESSES, VARIABLE, data_folder
 from heedful.training.errors import ConfigError, DataError, DataMissing
 from heedful.training.tasks import stsb
 from heedful.training.tasks.base import Example
@@ -189,7 +189,12 @@ REFUSED: list[tuple[str, str, str | bytes, str]] = [
     ("trec", TREC_LINES, f'{{"text": "a", "label": {"1" * 5000}}}', r":1: not a JSON object"),
     ("trec", TREC_LINES, '{"text": "\\ud800", "label": "NUM"}', ":1: 'text' is no text: surrogat"),
     *(
-        ("trec", f"{TREC_LINES}.gz", content, r"trec/train\.jsonl\.gz: not a whole gzip file")
+        (
+            "trec",
+            f"{TREC_LINES}.gz",
+            content,
+            r"trec/train\.jsonl\.gz: a damaged or incomplete gzip file",
+        )
         for content in (WHOLE[:-20], WHOLE[:30] + b"x" * 9 + WHOLE[30:], b"<html>")
     ),
     ("news", "uci-news-aggregator.csv", "ID,TITLE\n1,a", r"tor\.csv:2: no 'CATEGORY'"),
@@ -216,7 +221,7 @@ def test_every_missing_dataset_is_named_with_its_address_and_the_page(tmp_path: 
     for task in {task.test.name: task for task in tasks.TASKS.values()}.values():
         with pytest.raises(DataMissing, match=r"docs/data\.md") as missing:
             task.test.read(tmp_path)
-        assert any(address in str(missing.value) for address in OFFICIAL.values())
+        assert any(address in str(missing.value) for address in ADDRESSES.values())
         assert str(tmp_path) in str(missing.value)
 
 

@@ -88,7 +88,9 @@ def test_what_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(DataMissing, match="scripts/models/all-mpnet-base-v2"):
         teachers.load(teachers.MPNET)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(DataMissing, match="owner/name is no folder, and the hub does not give it"):
+    with pytest.raises(
+        DataMissing, match="owner/name is no folder, and it cannot be downloaded from the hub"
+    ):
         teachers.load("owner/name")
 
 
@@ -98,7 +100,7 @@ def test_the_files_of_an_encoder_are_its_identity_and_say_how_it_reads(tmp_path:
     folders = [str(tiny_encoder(tmp_path / name, DIM, **kinds[name])) for name in kinds]
     known = [teachers.identity(one) for one in folders]
     assert known[0] == known[1] != known[2]
-    assert teachers.load(folders[2]).read("Two KIDS") == "two kids"
+    assert teachers.load(folders[2]).prepared("Two KIDS") == "two kids"
 
 
 def test_minilm_reads_as_its_files_say_and_half_of_the_precision_moves_no_vector_far() -> None:

@@ -20,7 +20,7 @@ from heedful.training.errors import ConfigError, DataMissing
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.optimise import make_optimisers
 from heedful.training.parses import Parsed
-from heedful.training.start import begin_with
+from heedful.training.start import load_initial_weights
 from heedful.training.tasks.base import Example
 from tests.training.conftest import changed
 from tests.training.sentences import sentence
@@ -171,7 +171,7 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
 
     save(first, before)
     wider = model(second, "nli", 3)
-    begin_with(second, wider, task, lexicon)
+    load_initial_weights(second, wider, task, lexicon)
     for weight, value in before.state_dict().items():
         assert torch.equal(wider.state_dict()[weight], value)
     trained = {weight for weight, one in wider.named_parameters() if one.requires_grad}
@@ -191,7 +191,7 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
     save(second, wider)
     back = changed(first, init_from=start)
     with pytest.raises(ConfigError, match=r"init_from: .* holds another model"):
-        begin_with(back, model(first, "nli", 3), task, lexicon)
+        load_initial_weights(back, model(first, "nli", 3), task, lexicon)
 
 
 def parsed(texts: Mapping[str, Sequence[str]]) -> Parsed:

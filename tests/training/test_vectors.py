@@ -83,7 +83,7 @@ def test_text_files_of_vectors(
     table = vectors.source(str(file), tmp_path)
     assert table.has([*words, "dog"]).tolist() == [True] * len(words) + [False]
     np.testing.assert_array_equal(table.look_up(words), vectors_of)
-    head, size = vectors.head_of_vocabulary(str(file), 2)
+    head, size = vectors.frequent_words(str(file), 2)
     assert (head[0], len(head), size) == ("the", 2, len(vectors_of[0]))
 
 
@@ -105,19 +105,19 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, content: str, said:
     with pytest.raises(DataError, match=said):
         vectors.source(str(file), tmp_path)
     with pytest.raises(DataError, match=said):
-        vectors.head_of_vocabulary(str(file), 2)
+        vectors.frequent_words(str(file), 2)
 
 
 def test_an_unknown_source_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataMissing, match="wordbridge"):
         vectors.source("nowhere.txt", tmp_path)
     with pytest.raises(DataMissing, match=r"no word vectors .*none"):
-        vectors.head_of_vocabulary(str(tmp_path / "none"), 2)
+        vectors.frequent_words(str(tmp_path / "none"), 2)
 
 
 def test_a_bundles_own_vectors() -> None:
     bundle = "bundles/ms-san-sst2"
-    words, size = vectors.head_of_vocabulary(bundle, 100)
+    words, size = vectors.frequent_words(bundle, 100)
     table = vectors.source(bundle, Path())
     assert (len(words), size) == (100, 300)
     assert table.has([*words, "<pad>", "<unk>", "qqqq"]).tolist() == [True] * 100 + [False] * 3

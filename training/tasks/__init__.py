@@ -1,4 +1,4 @@
-"""The tasks by name; a module that holds some adds them."""
+"""The registry of tasks by name."""
 
 import sys
 from importlib import import_module
@@ -9,13 +9,13 @@ from heedful.training.tasks.base import Example, Task
 
 TASKS: dict[str, Task] = {}
 CHECKOUT = Path(__file__).resolve().parents[2]
-"""Where this file is in a checkout, the repository, whose `tools/tasks` has the tasks of its `configs/`."""
+"""In a checkout, the root of the repository, whose `tools/tasks` has the tasks of its `configs/`."""
 
 __all__ = ["TASKS", "Example", "Task", "add", "get"]
 
 
 def add(module: str) -> None:
-    """Add the tasks in `TASKS` of a module, installed or in the working folder, and before it those of a checkout.
+    """Add the tasks of a checkout, then those in the list `TASKS` of a module, installed or in the working folder.
 
     Raises ConfigError.
     """

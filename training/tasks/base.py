@@ -9,7 +9,7 @@ from heedful.text.kinds import Kind
 from heedful.training.errors import DataError
 
 UNLABELLED = -1.0
-"""The label of an example without one, which only a teacher can supply."""
+"""The label of an example that has none; a teacher supplies its target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Example:
     """One labelled text (`texts` holds one) or pair (two: premise, hypothesis).
 
     `label` indexes `Task.labels` or is `UNLABELLED`; for the kinds relatedness and embedding it is the gold
-    score. `trusted`: it is right by construction, so that no teacher is asked to correct it.
+    score. A `trusted` label is right by construction, so that no teacher corrects it.
     """
 
     texts: tuple[str, ...]
@@ -31,7 +31,7 @@ Reader = Callable[[Path], list[Example]]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A set of examples and what a model card says of it."""
+    """A set of examples, and its name, licence and note for the model card."""
 
     name: str
     licence: str
@@ -52,10 +52,10 @@ class Task:
     background: tuple[Source, ...] = ()
     """Texts that only extend the vocabulary."""
     variant_of: str = ""
-    """The task that this is with other data to train on. A model of either does the same: its card names that task."""
+    """The task of which this is a variant with other data to train on; the model's card names that task."""
 
     def require(self, split: str, examples: Sequence[Example]) -> None:
-        """Raises DataError where a split that was read has no example."""
+        """Raise DataError where a split has no example."""
         if not examples:
             raise DataError(
                 f"task {self.name}: its {split} split has no example: add rows to its files"
@@ -63,12 +63,12 @@ class Task:
 
     def texts(self, data: Path) -> list[str]:
         """The distinct texts of the examples to train on. Raises DataMissing, DataError."""
-        found = (text for source in self.train for one in source.read(data) for text in one.texts)
-        return list(dict.fromkeys(found))
+        examples = (example for source in self.train for example in source.read(data))
+        return list(dict.fromkeys(text for example in examples for text in example.texts))
 
     @property
     def answers(self) -> str:
-        """What a model of this task is said to do."""
+        """The task that a model's card names."""
         return self.variant_of or self.name
 
     def variant(self, name: str, *train: Source) -> Self:

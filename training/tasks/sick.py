@@ -19,7 +19,7 @@ OVERLAP = "59 of its pairs, in lower case, stand in the test split too"
 
 
 Pair = tuple[tuple[str, str], float, int]
-"""Two texts, their score, and the place of their label in NLI_LABELS."""
+"""Two texts, their score, and the index of their label in NLI_LABELS."""
 
 
 def rows(data: Path, split: str) -> Iterator[Pair]:
@@ -35,10 +35,10 @@ def rows(data: Path, split: str) -> Iterator[Pair]:
 def _pair(row: dict[str, Any], names: tuple[str, str, str, str]) -> Pair:
     """The pair in the fields of these names. Raises KeyError, TypeError, ValueError."""
     a, b, score, label = names
-    found = text_of(row, label).lower()
-    if found not in NLI_LABELS:
-        raise ValueError(f"label {found!r} is none of {', '.join(NLI_LABELS)}")
-    return (text_of(row, a), text_of(row, b)), float(row[score]), NLI_LABELS.index(found)
+    name = text_of(row, label).lower()
+    if name not in NLI_LABELS:
+        raise ValueError(f"label {name!r} is none of {', '.join(NLI_LABELS)}")
+    return (text_of(row, a), text_of(row, b)), float(row[score]), NLI_LABELS.index(name)
 
 
 def sources(read: Callable[[Pair], Example]) -> dict[str, Source]:
