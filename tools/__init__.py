@@ -1,4 +1,4 @@
-"""What serves this repository alone: the papers' tables and figures, their records, and the pages written from them.
+"""Commands for this repository alone: the papers' tables and figures, their records, and the pages written from them.
 
 `python -m tools` lists the commands. The wheel does not hold them.
 """

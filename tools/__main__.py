@@ -30,7 +30,9 @@ def main() -> None:
     """Run the command that the first argument names; without one, list them."""
     name, *arguments = sys.argv[1:] or [""]
     if name not in COMMANDS:
-        sys.exit("\n".join(f"python -m tools {name:13} {said}" for name, said in COMMANDS.items()))
+        sys.exit(
+            "\n".join(f"python -m tools {name:13} {summary}" for name, summary in COMMANDS.items())
+        )
     tasks.add("tools.tasks")
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(import_module(f"tools.{name}").command)

@@ -1,8 +1,8 @@
-"""An encoder's graph with its attention replaced: what remains of the score says what attention is worth.
+"""An encoder's graph with its attention replaced: the score that remains shows what attention is worth.
 
 Every softmax is replaced, of token attention and of pooling alike, among the tokens that the masks allow.
 Attention in a loop (DiSAN's between tokens) has no softmax node in the graph and stays. A token counts as allowed
-where its weight is above 0, which in MS-SAN's heads with a distance is so up to about 100 tokens away.
+where its weight is above 0: in MS-SAN's heads with a distance up to about 100 tokens away.
 """
 
 from typing import Any, Literal
@@ -37,9 +37,9 @@ def controlled(encoder: bytes, control: Control) -> bytes:
 
 
 def _replacement(softmax: onnx.NodeProto, control: Control, number: int) -> list[onnx.NodeProto]:
-    """Nodes that give the softmax's output; it gives its weights to them instead."""
+    """Nodes that compute the softmax's output in its place, from its weights, which get another name."""
     out = softmax.output[0]
-    axis = next((one.i for one in softmax.attribute if one.name == "axis"), -1)
+    axis = next((each.i for each in softmax.attribute if each.name == "axis"), -1)
 
     def named(part: str) -> str:
         return f"{out}_{control}_{part}"

@@ -28,7 +28,7 @@ def transfer(folder: Path, bundles: Path, in_subj: dict[str, int]) -> Iterator[s
         (
             *(record["model"], version(record, bundles), record["dimension"]),
             *(figure(record["accuracy"].get(task), "accuracy") for task in TASKS),
-            *(figure(record["similarity"].get(one), "") for one in SIMILARITIES),
+            *(figure(record["similarity"].get(name), "") for name in SIMILARITIES),
             f"{record['sentences_per_second']:.0f}",
             f"{record['minilm_sentences_per_second']:.0f}",
         )
@@ -44,12 +44,16 @@ def suite(folder: Path, bundles: Path) -> Iterator[str]:
     for record in _records(folder):
         name = f"`{record['model']}`"
         for prefix, row in (("", name), (WORDS, f"{name}, mean of its word vectors")):
-            own = [
-                one for one in record["figures"] if one["dataset"].startswith(WORDS) == bool(prefix)
+            figures = [
+                each
+                for each in record["figures"]
+                if each["dataset"].startswith(WORDS) == bool(prefix)
             ]
-            columns = [f"{one['dataset'].removeprefix(WORDS)}, {one['metric']}" for one in own]
-            if own:
-                values = [figure(one["value"], one["metric"]) for one in own]
+            if figures:
+                columns = [
+                    f"{each['dataset'].removeprefix(WORDS)}, {each['metric']}" for each in figures
+                ]
+                values = [figure(each["value"], each["metric"]) for each in figures]
                 cells = [row, version(record, bundles), *values]
                 rows.setdefault((record["split"], *columns), []).append(cells)
     if rows:
@@ -58,12 +62,12 @@ def suite(folder: Path, bundles: Path) -> Iterator[str]:
             "`python -m tools suite BUNDLE`: every set of a bundle's kind. ECE is the expected calibration error\n"
             "over 15 bins. CR, MPQA and SUBJ are in ten folds.\n"
         )
-    for (split, *columns), together in rows.items():
-        yield from markdown_table((f"on {split}", "version", *columns), together)
+    for (split, *columns), group in rows.items():
+        yield from markdown_table((f"on {split}", "version", *columns), group)
 
 
 def version(record: dict[str, Any], bundles: Path) -> str:
-    """What the page says of the version that a record measured.
+    """The cell of the version that a record measured.
 
     Raises ConfigError for another version than that of the bundle in `bundles`.
     """

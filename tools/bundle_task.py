@@ -8,10 +8,10 @@ from heedful.training.tasks.base import Task
 
 def task_of(bundle: Bundle) -> Task:
     """The card's task. Raises ConfigError where it is of another kind."""
-    chosen = tasks.get(bundle.card.task)
-    if chosen.kind != bundle.card.kind:
+    task = tasks.get(bundle.card.task)
+    if task.kind != bundle.card.kind:
         raise ConfigError(
-            f"task {chosen.name} is of kind {chosen.kind}, {bundle.card.name} of kind "
+            f"task {task.name} is of kind {task.kind}, {bundle.card.name} of kind "
             f"{bundle.card.kind}"
         )
-    return chosen
+    return task

@@ -23,16 +23,16 @@ BOUNDS = {
 
 
 def page() -> str:
-    """The page in Markdown: a table of the file's own fields, then one of each section."""
+    """The page in Markdown: a table of the file's top-level fields, then a table of each section."""
     schema = RunConfig.model_json_schema()
-    own, sections = {}, {}
+    top_level, sections = {}, {}
     for name, field in schema["properties"].items():
         section = _section(field, schema["$defs"])
         if section:
             sections[name] = section
         else:
-            own[name] = field
-    parts = [HEAD, *_table("The file", schema | {"properties": own})]
+            top_level[name] = field
+    parts = [HEAD, *_table("The file", schema | {"properties": top_level})]
     for section in sections.values():
         heading, _, _ = section["description"].partition(":")
         parts += _table(heading, section)
@@ -40,11 +40,11 @@ def page() -> str:
 
 
 def _section(field: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any] | None:
-    """The schema of a field that is a section of the file."""
-    for one in (field, *field.get("anyOf", ())):
-        if "$ref" in one:
-            found: dict[str, Any] = definitions[one["$ref"].rpartition("/")[2]]
-            return found
+    """The schema of a field that is a section of the file; None for another field."""
+    for option in (field, *field.get("anyOf", ())):
+        if "$ref" in option:
+            section: dict[str, Any] = definitions[option["$ref"].rpartition("/")[2]]
+            return section
     return None
 
 
@@ -62,11 +62,13 @@ def _table(heading: str, section: dict[str, Any]) -> Iterator[str]:
 
 
 def _type(field: dict[str, Any]) -> str:
-    """As JSON Schema has it, with its bounds, in words."""
+    """The type and its bounds in JSON Schema, in words."""
     if "anyOf" in field:
-        return " or ".join(_type(one) for one in field["anyOf"] if one.get("type") != "null")
+        return " or ".join(
+            _type(option) for option in field["anyOf"] if option.get("type") != "null"
+        )
     if "enum" in field:
-        return ", ".join(f"`{one}`" for one in field["enum"])
+        return ", ".join(f"`{value}`" for value in field["enum"])
     if field["type"] == "array":
         return f"list of {_type(field['items'])}"
     if field["type"] == "object":

@@ -22,34 +22,33 @@ from tools.wordnet import WordNet, wordnet
 
 SEED = 1
 SHARES = {"synonym": 0.22, "hypernym": 0.23, "antonym": 0.2, "exclusive": 0.35}
-"""How many of the pairs are of each kind. Half are reversed, which makes a hypernym's neutral."""
+"""Share of the pairs of each kind. Half are reversed, which makes the label of a hypernym neutral."""
 _LABELS = {"synonym": "entailment", "hypernym": "entailment"}
 
 
 def command(data: Data = DATA) -> None:
     """Write contrast/train.jsonl and contrast/dev.jsonl into the data folder. They take two minutes."""
     texts, net = _premises(data, dev=False), wordnet()
-    counts = Counter(word for one in sentences(texts) for word in one.lower)
+    counts = Counter(word for sentence in sentences(texts) for word in sentence.lower)
     for split, number in (("train", TRAIN_PAIRS), ("dev", DEV_PAIRS)):
         dev = split == "dev"
         words = table(net, counts, dev=dev)
-        found = pairs(
-            _premises(data, dev=True) if dev else texts, words, net, dev=dev, number=number
-        )
-        file = write(found, data / FILE.format(split))
-        typer.echo(f"{file}: {len(found):,} pairs")
+        premises = _premises(data, dev=True) if dev else texts
+        split_pairs = pairs(premises, words, net, dev=dev, number=number)
+        file = write(split_pairs, data / FILE.format(split))
+        typer.echo(f"{file}: {len(split_pairs):,} pairs")
 
 
-def write(found: Iterable[Pair], file: Path) -> Path:
-    """JSON lines, as `training.tasks.contrast` reads them."""
+def write(pairs: Iterable[Pair], file: Path) -> Path:
+    """Write JSON lines for `tools.tasks.contrast`."""
     rows = (
         {
-            "premise": one.texts[0],
-            "hypothesis": one.texts[1],
-            "label": one.label,
-            "kind": one.kind,
+            "premise": pair.texts[0],
+            "hypothesis": pair.texts[1],
+            "label": pair.label,
+            "kind": pair.kind,
         }
-        for one in found
+        for pair in pairs
     )
     json_lines.write(rows, file)
     return file
@@ -60,40 +59,40 @@ def pairs(
 ) -> list[Pair]:
     """Up to `number` pairs, at most one a premise and kind, no substitution more often than one in 150 of them."""
     rng = random.Random(SEED)
-    found: dict[str, list[Pair]] = {kind: [] for kind in SHARES}
+    by_kind: dict[str, list[Pair]] = {kind: [] for kind in SHARES}
     used: Counter[tuple[str, str]] = Counter()
     shuffled = list(sentences(texts))
     rng.shuffle(shuffled)
-    for one in shuffled:
-        options = list(candidates(one, words, net, dev=dev))
+    for sentence in shuffled:
+        options = list(candidates(sentence, words, net, dev=dev))
         rng.shuffle(options)
         for kind, share in SHARES.items():
             for place, option in options:
                 lemmas = min(option.lemmas), max(option.lemmas)
-                full = len(found[kind]) >= share * number or used[lemmas] * 150 > number
+                full = len(by_kind[kind]) >= share * number or used[lemmas] * 150 > number
                 if option.kind == kind and not full:
                     used[lemmas] += 1
-                    found[kind].append(_pair(one, place, option, rng.random() < 0.5))
+                    by_kind[kind].append(_pair(sentence, place, option, rng.random() < 0.5))
                     break
-    together = [pair for some in found.values() for pair in some]
-    rng.shuffle(together)
-    return together
+    mixed = [pair for group in by_kind.values() for pair in group]
+    rng.shuffle(mixed)
+    return mixed
 
 
-def _pair(one: Sentence, place: int, found: Substitution, reverse: bool) -> Pair:
-    texts = one.text, substituted(one, place, found.new)
-    label = _LABELS.get(found.kind, "contradiction")
-    if reverse and found.kind == "hypernym":
+def _pair(sentence: Sentence, place: int, substitution: Substitution, reverse: bool) -> Pair:
+    texts = sentence.text, substituted(sentence, place, substitution.new)
+    label = _LABELS.get(substitution.kind, "contradiction")
+    if reverse and substitution.kind == "hypernym":
         label = "neutral"
-    return Pair(texts[::-1] if reverse else texts, label, found.kind)
+    return Pair(texts[::-1] if reverse else texts, label, substitution.kind)
 
 
 def _premises(data: Path, *, dev: bool) -> list[str]:
     sources = (nli.SNLI_DEV, mnli.DEV) if dev else (nli.SNLI_TRAIN, nli.MNLI_TRAIN)
     name = f"nli_newprotocols/{'val' if dev else 'train'}.jsonl"
-    found = [one.texts[0] for source in sources for one in source.read(data)]
+    premises = [pair.texts[0] for source in sources for pair in source.read(data)]
     path = find(data, (name,), dataset="nli_newprotocols")
-    return [*found, *read_each(path, records(path), _premise)]
+    return [*premises, *read_each(path, records(path), _premise)]
 
 
 def _premise(row: dict[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""Dev scores of one bundle in float32 with a part of it replaced: its attention, its trees, a prior."""
+"""Dev scores of a bundle in float32 with a part of it replaced: its attention, its trees, a prior."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -38,14 +38,14 @@ class ControlScores:
     ) -> None:
         self._bundle, self._task, self._examples = bundle, task, examples
         self._head = open_head(bundle)
-        texts = list(dict.fromkeys(text for one in examples for text in one.texts))
+        texts = list(dict.fromkeys(text for example in examples for text in example.texts))
         card = bundle.card
         parses = parser.parse([ParseJob(text, card.max_tokens, card.tree) for text in texts])
-        read = [parse.first(bundle.vocab.fitting(parse.tokens)) for parse in parses]
-        self._sentences = [bundle.vocab.sentence(one.tokens, one.heads) for one in read]
+        cut = [parse.first(bundle.vocab.fitting(parse.tokens)) for parse in parses]
+        self._sentences = [bundle.vocab.sentence(parse.tokens, parse.heads) for parse in cut]
         self._rows = {text: i for i, text in enumerate(texts)}
 
-    def every(self) -> Iterator[tuple[str, float]]:
+    def scores(self) -> Iterator[tuple[str, float]]:
         """The name of each control and its dev score, the unchanged model first."""
         yield "as trained", self._score(self._graph(self._bundle.files[ENCODER]))
         for control in ATTENTION:
@@ -68,15 +68,15 @@ class ControlScores:
     def _score(self, encode: Encode, tree: Callable[[int], Ints] | None = None) -> float:
         sentences = self._sentences
         if tree:
-            sentences = [replace(one, heads=tree(len(one))) for one in sentences]
+            sentences = [replace(each, heads=tree(len(each))) for each in sentences]
         vectors = _vectors(sentences, encode, self._bundle.card.width)
         _, metric = dev_metric(self._task.kind)
         return metric(self._answers(vectors), labels(self._examples))
 
     def _answers(self, vectors: Floats) -> npt.NDArray[Any]:
-        """(N,) as `tools.scoring.Predictor` gives them."""
+        """(N,) the answers, like those of `tools.scoring.Predictor`."""
         sides = [
-            vectors[[self._rows[one.texts[side]] for one in self._examples]]
+            vectors[[self._rows[example.texts[side]] for example in self._examples]]
             for side in range(len(self._examples[0].texts))
         ]
         if self._head is None:
@@ -86,8 +86,8 @@ class ControlScores:
         if self._task.kind == "relatedness":
             return expected_score(logits)
         classes = class_numbers(self._bundle.card.labels, self._task.labels)
-        found: npt.NDArray[Any] = classes[logits.argmax(axis=1)]
-        return found
+        answers: npt.NDArray[Any] = classes[logits.argmax(axis=1)]
+        return answers
 
 
 def _without(graph: ExplainGraph, prior: str) -> Encode:
@@ -97,7 +97,7 @@ def _without(graph: ExplainGraph, prior: str) -> Encode:
 
 def _vectors(sentences: Sequence[Sentence], encode: Encode, width: int) -> Floats:
     vectors = np.empty((len(sentences), width), np.float32)
-    for rows in plan([len(one.ids) for one in sentences], BUDGET):
+    for rows in plan([len(sentence.ids) for sentence in sentences], BUDGET):
         vectors[rows] = encode(collate([sentences[row] for row in rows]))
     return vectors
 

@@ -1,8 +1,8 @@
 """A pretrained transformer fine-tuned as a classifier of texts or pairs: the teacher of the small encoders.
 
 A pair is read jointly, `[CLS] first [SEP] second [SEP]` (a cross-encoder: each word of one sentence sees the
-words of the other), so it answers better than any encoder of single sentences. It is never shipped: in a
-checkout `heedful train` knows it.
+words of the other), so it answers better than any encoder of single sentences. It is never shipped:
+`heedful train` knows it in a checkout.
 """
 
 import inspect
@@ -34,7 +34,7 @@ from heedful.training.model import ParameterGroups, Trainable
 from heedful.training.restore import read_record
 
 CELLS: dict[Device, int] = {"cpu": 6_000, "cuda": 200_000}
-"""Pieces of a batch that is only read, padding counted."""
+"""Pieces of a batch for inference, padding counted."""
 
 
 class CrossEncoder(Trainable):
@@ -44,7 +44,7 @@ class CrossEncoder(Trainable):
         """Raises ConfigError where the section [transformer] names no model that can be loaded."""
         super().__init__()
         section = config.transformer
-        assert section is not None, "config.validate asks for it"
+        assert section is not None, "config.validate requires it"
         self.sentence = section.sentence
         self.in_half = config.optimiser.precision == "bfloat16"
         self.encoder: Any = transformer.load_model(section, config.device)
@@ -57,10 +57,10 @@ class CrossEncoder(Trainable):
     def forward(self, batch: list[Tensor]) -> Tensor:
         """Ids, mask and, where the transformer has them, types, (B, L) each -> (B, classes)."""
         device = self.head.weight.device
-        ids, mask, *types = (one.to(device) for one in batch)
-        more = {"token_type_ids": types[0]} if types else {}
+        ids, mask, *types = (tensor.to(device) for tensor in batch)
+        type_ids = {"token_type_ids": types[0]} if types else {}
         with torch.autocast(device.type, torch.bfloat16, enabled=self.in_half):
-            states = self.encoder(input_ids=ids, attention_mask=mask, **more).last_hidden_state
+            states = self.encoder(input_ids=ids, attention_mask=mask, **type_ids).last_hidden_state
             weights = mask[:, :, None].to(states.dtype)
             mean = (states * weights).sum(1) / weights.sum(1)
             logits: Tensor = self.head(states[:, 0] if self.sentence == "cls" else mean)
@@ -103,10 +103,10 @@ class JointExamples:
     def batches(
         self, size: int, rng: np.random.Generator | None
     ) -> Iterator[tuple[list[Tensor], npt.NDArray[Any]]]:
-        """As `Examples.batches`; without `rng` as large as memory takes, whatever `size` is."""
+        """Batches as of `Examples.batches`; without `rng` they have about `cells` pieces, whatever `size` is."""
         lengths = np.diff(self.bounds)
         if rng is None:
-            groups = [np.array(one) for one in plan(lengths.tolist(), self.cells)]
+            groups = [np.array(rows) for rows in plan(lengths.tolist(), self.cells)]
         else:
             groups = sorted_batches(rng.permutation(len(self)), lengths, size)
             rng.shuffle(groups)
@@ -114,20 +114,20 @@ class JointExamples:
             yield self._collate(group), self.targets[group]
 
     def _collate(self, group: Ints) -> list[Tensor]:
-        found, mask = padded_index(self.bounds, group)
+        positions, mask = padded_index(self.bounds, group)
         ids = np.full(mask.shape, self.padding, np.int64)
-        ids[mask] = self.ids[found]
+        ids[mask] = self.ids[positions]
         arrays = [ids, mask.astype(np.int64)]
         if self.types is not None:
             types = np.zeros(mask.shape, np.int64)
-            types[mask] = self.types[found]
+            types[mask] = self.types[positions]
             arrays.append(types)
-        return [torch.from_numpy(one) for one in arrays]
+        return [torch.from_numpy(array) for array in arrays]
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Texts and pairs -> pieces; longer ones are cut, of a pair the longer text first."""
+    """Texts and pairs -> pieces; a pair that is too long loses pieces of its longer text first."""
 
     tokenizer: Any
     padding: int
@@ -151,11 +151,12 @@ class Reader:
         return count
 
     def read(self, examples: Sequence[tuple[str, ...]], targets: npt.NDArray[Any]) -> JointExamples:
-        found = self.tokenizer.encode_batch([one if len(one) > 1 else one[0] for one in examples])
-        lengths = [len(one.ids) for one in found]
-        types = [np.array(one.type_ids, np.int8) for one in found]
+        inputs = [texts if len(texts) > 1 else texts[0] for texts in examples]
+        encodings = self.tokenizer.encode_batch(inputs)
+        lengths = [len(encoding.ids) for encoding in encodings]
+        types = [np.array(encoding.type_ids, np.int8) for encoding in encodings]
         return JointExamples(
-            np.concatenate([np.array(one.ids, np.int32) for one in found]),
+            np.concatenate([np.array(encoding.ids, np.int32) for encoding in encodings]),
             np.concatenate(types) if self.has_types else None,
             np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
             targets,
@@ -165,11 +166,11 @@ class Reader:
 
 
 def load(folder: Path, device: Device = "cpu") -> CrossEncoder:
-    """The best weights of a finished run, to be read only. Raises RunMissing, RunDamaged."""
+    """The best model of a finished run, in evaluation mode. Raises RunMissing, RunDamaged."""
     record = read_record(folder)
     config = validate(record["config"], folder / checkpoint.RECORD)
     if config.encoder.name != CROSS_ENCODER:
-        raise RunMissing(f"{folder} is the run of an encoder: name a cross-encoder's")
+        raise RunMissing(f"{folder} is the run of an encoder: name the run of a cross-encoder")
     classes = RELATEDNESS_LEVELS if record["kind"] == "relatedness" else len(record["labels"])
     model = CrossEncoder(config.model_copy(update={"device": device}), classes)
     try:
@@ -182,12 +183,12 @@ def load(folder: Path, device: Device = "cpu") -> CrossEncoder:
 def probabilities(folder: Path, texts: Sequence[tuple[str, ...]], device: Device = "cpu") -> Floats:
     """(N, classes) the run's answers to texts or pairs. Raises RunMissing, RunDamaged."""
     model = load(folder, device)
-    found = np.empty((len(texts), model.head.out_features), np.float32)
+    answers = np.empty((len(texts), model.head.out_features), np.float32)
     batches = model.reader.read(texts, np.arange(len(texts))).batches(1, None)
     with torch.inference_mode():
         for batch, places in track(batches, "answers", transient=True):
-            found[places] = model(batch).softmax(-1).cpu().numpy()
-    return found
+            answers[places] = model(batch).softmax(-1).cpu().numpy()
+    return answers
 
 
 def set_up(data: setup.RunData) -> setup.Setup:
@@ -201,10 +202,12 @@ def set_up(data: setup.RunData) -> setup.Setup:
     return setup.Setup(
         model=model,
         objective=data.objective,
-        train=read([one.texts for one in data.examples], data.objective.targets(data.examples)),
+        train=read(
+            [example.texts for example in data.examples], data.objective.targets(data.examples)
+        ),
         dev={
-            name: read([one.texts for one in found], labels(found))
-            for name, found in data.devs.items()
+            name: read([example.texts for example in examples], labels(examples))
+            for name, examples in data.devs.items()
         },
         learned=data.learned,
         parser={},

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from heedful.cli.options import DATA, URL, Data, Tasks, Url
-from heedful.training import tasks as known
+from heedful.training import tasks as task_registry
 from heedful.training.errors import ConfigError
 from heedful.training.restore import read_record, require_finished
 from heedful.training.tasks.base import Task
@@ -32,18 +32,18 @@ def command(
 
     Example: python -m tools evaluate bundles/ms-san-sst2 sst2 --split test
     """
-    known.add(tasks)
+    task_registry.add(tasks)
     if run:
         require_finished(run)
     with open_model(model, url=url, parser=parser) as predictor:
-        chosen = known.get(task)
+        chosen = task_registry.get(task)
         if run:
             _require_task(run, chosen)
             if isinstance(predictor, LocalModel):
                 _require_same(run, predictor)
         scores = measure(chosen, split, data, predictor)
-        for one in label_mismatch_warnings(chosen, predictor.labels(chosen)):
-            typer.echo(f"{model} on {task}: {one}", err=True)
+        for warning in label_mismatch_warnings(chosen, predictor.labels(chosen)):
+            typer.echo(f"{model} on {task}: {warning}", err=True)
     for score in scores:
         if run:
             record_score(score, run)
@@ -53,8 +53,8 @@ def command(
 
 
 def _require_task(run: Path, task: Task) -> None:
-    """Raises ConfigError for a task of other labels, whose score could replace one of the run's own: SST-2 and SST-5
-    are one dataset."""
+    """Raise ConfigError for a task of other labels: its score could replace one of the run's (SST-2 and SST-5 are one
+    dataset)."""
     labels = read_record(run)["labels"]
     if sorted(labels) != sorted(task.labels):
         raise ConfigError(
@@ -64,7 +64,7 @@ def _require_task(run: Path, task: Task) -> None:
 
 
 def _require_same(run: Path, model: LocalModel) -> None:
-    """Raises ConfigError where the bundle was not exported from a run of these classes and this encoder."""
+    """Raise ConfigError where the bundle was not exported from a run of these classes and this encoder."""
     record, card = read_record(run), model.card
     encoder = record["config"].get("encoder", {}).get("name")
     if (encoder, record["labels"]) != (card.encoder.name, list(card.labels)):

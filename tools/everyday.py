@@ -1,7 +1,7 @@
-"""everyday: sentences of broad text with the sentiment that a logistic regression on mpnet's vectors gives them.
+"""everyday: sentences of broad text with their sentiment, by a logistic regression on mpnet's vectors.
 
 It learns from phrases of the Stanford Sentiment Treebank and from sentences that are right by construction
-(`tools.tasks.everyday_sentiment`); an answer of which it is not sure is left out.
+(`tools.tasks.everyday_sentiment`); an answer below the probability SURE is left out.
 """
 
 from collections.abc import Sequence
@@ -26,13 +26,13 @@ BROAD = "embed-third"
 """The task whose texts are judged."""
 PHRASES = 8_000
 TEMPLATES = 3_000
-"""Of each of the sources that are right by construction."""
+"""Sentences of each source that is right by construction, at most."""
 SHORTEST, LONGEST = 3, 40
 """Words of a sentence."""
 SURE = 0.6
-"""Least probability of an answer that is written."""
+"""Lowest probability of an answer to write."""
 OF_A_CLASS = 30_000
-"""Most sentences."""
+"""Sentences of a class, at most."""
 
 
 def command(data: Data = DATA) -> None:
@@ -42,7 +42,8 @@ def command(data: Data = DATA) -> None:
         text for text in tasks.get(BROAD).texts(data) if SHORTEST <= len(text.split()) <= LONGEST
     ]
     model = LogisticRegression(max_iter=300)
-    model.fit(_vectors([one.texts[0] for one in labelled]), [int(one.label) for one in labelled])
+    vectors = _vectors([example.texts[0] for example in labelled])
+    model.fit(vectors, [int(example.label) for example in labelled])
     answers = model.predict_proba(_vectors(texts))
     rows: list[dict[str, str]] = []
     for label, name in enumerate(everyday_sentiment.LABELS):
@@ -56,7 +57,9 @@ def command(data: Data = DATA) -> None:
 def _labelled(data: Path) -> list[Example]:
     phrases = drawn(sst.phrases(sentiment.three)(data), PHRASES)
     certain = [
-        one for source in everyday_sentiment.CERTAIN for one in drawn(source.read(data), TEMPLATES)
+        example
+        for source in everyday_sentiment.CERTAIN
+        for example in drawn(source.read(data), TEMPLATES)
     ]
     return [*sst.sentences("train", sentiment.three)(data), *phrases, *certain]
 

@@ -1,4 +1,4 @@
-"""Numbers that some of the papers' figures draw: MS-SAN's masks, LAMA's parameters, losses and dev scores."""
+"""Numbers in some of the papers' figures: MS-SAN's masks, LAMA's parameters, losses and dev scores."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -22,18 +22,18 @@ CURVE_TABLE = "learning-curve"
 
 
 def masks(heads: Ints, alpha: float) -> dict[str, Doubles]:
-    """What eq. (6) gives, (L, L), if all scores are equal, by the name of MS-SAN's head."""
+    """The weights (L, L) of eq. (6) for equal scores, by the name of MS-SAN's head."""
     position = np.arange(len(heads))
     word = np.abs(position[:, None] - position[None, :])
     [tree] = tree_distance(torch.from_numpy(heads)[None], doubling_rounds(len(heads))).numpy()
     kinds = {"word": word, "dependency": tree, "no": np.zeros_like(word)}
     ways = {"forward": np.tril, "backward": np.triu}
-    found = {}
+    weights = {}
     for way, allowed in ways.items():
         for kind, distance in kinds.items():
             powers = allowed(np.exp(-alpha * distance))
-            found[f"{way}, {kind} distance"] = powers / powers.sum(1, keepdims=True)
-    return found
+            weights[f"{way}, {kind} distance"] = powers / powers.sum(1, keepdims=True)
+    return weights
 
 
 def attention_parameters() -> Mapping[str, list[int]]:
@@ -41,14 +41,14 @@ def attention_parameters() -> Mapping[str, list[int]]:
 
     A head of the transformer has 64 features, like each of the paper's 16 heads of 1024.
     """
-    found: dict[str, list[int]] = {"LAMA": [], "SAN": [], "transformer": []}
+    counts: dict[str, list[int]] = {"LAMA": [], "SAN": [], "transformer": []}
     with torch.device("meta"):  # counts need no weights
         for heads in HEADS:
-            found["LAMA"].append(_count(build("lama", {"heads": heads}), "attention"))
-            found["SAN"].append(_count(build("san", {"heads": heads}), "attention"))
+            counts["LAMA"].append(_count(build("lama", {"heads": heads}), "attention"))
+            counts["SAN"].append(_count(build("san", {"heads": heads}), "attention"))
             wide = build("transformer", {"heads": heads, "size": 64 * heads})
-            found["transformer"].append(_count(wide, "query", "key", "value", "output"))
-    return found
+            counts["transformer"].append(_count(wide, "query", "key", "value", "output"))
+    return counts
 
 
 def _count(encoder: nn.Module, *parts: str) -> int:
@@ -57,7 +57,7 @@ def _count(encoder: nn.Module, *parts: str) -> int:
 
 
 def losses(results: Path) -> dict[str, dict[str, list[float]]]:
-    """The train loss of each epoch by dataset and row of LAMA's Figure 5, as far as the records have it.
+    """The train loss of each epoch by dataset and row of LAMA's Figure 5, where a record has it.
 
     Raises DataMissing.
     """
@@ -79,15 +79,15 @@ def dev_by_heads(results: Path) -> dict[str, dict[str, list[float]]]:
 
 def learning_curve(results: Path) -> dict[str, dict[int, float]]:
     """The best dev accuracy by encoder and number of pairs. Raises DataMissing."""
-    found: dict[str, dict[int, float]] = {}
+    curves: dict[str, dict[int, float]] = {}
     for file in (results / "runs" / CURVE_TABLE).glob("*.json"):
         record = json.loads(file.read_text(encoding="utf-8"))
         encoder, _, _ = record["row"].partition(",")
         pairs = sum(source["rows"] for source in record["data"])
-        found.setdefault(encoder, {})[pairs] = record["dev"]["value"]
-    if not found:
+        curves.setdefault(encoder, {})[pairs] = record["dev"]["value"]
+    if not curves:
         raise _not_run(results, [CURVE_TABLE])
-    return {encoder: dict(sorted(found[encoder].items())) for encoder in sorted(found)}
+    return {encoder: dict(sorted(curves[encoder].items())) for encoder in sorted(curves)}
 
 
 def _not_run(results: Path, tables: Iterable[str]) -> DataMissing:
@@ -100,17 +100,17 @@ def _by_dataset(
     results: Path, tables: Mapping[str, str], files: Callable[[Path], list[Path]], value: str
 ) -> dict[str, dict[str, list[float]]]:
     """`_by_epoch` for each dataset; `files` lists the records in the folder of its table. Raises DataMissing."""
-    found = {}
+    by_dataset = {}
     for dataset, table in tables.items():
         if series := _by_epoch(files(results / "runs" / table), value):
-            found[dataset] = series
-    if not found:
+            by_dataset[dataset] = series
+    if not by_dataset:
         raise _not_run(results, tables.values())
-    return found
+    return by_dataset
 
 
 def _by_epoch(files: Iterable[Path], value: str) -> dict[str, list[float]]:
-    """What the logs of the records have of each epoch, by row; records older than logs are left out."""
+    """A value of each epoch in the records' logs, by row; records without a log are left out."""
     records = [json.loads(file.read_text("utf-8")) for file in files if file.exists()]
     return {
         record["row"]: [epoch[value] for epoch in record["log"]]

@@ -38,9 +38,9 @@ def disan_attention(answers: Sequence[Answer]) -> Figure:
     grid = figure.subplots(len(answers), 2, squeeze=False)
     for row, answer in zip(grid, answers, strict=True):
         (sentence,) = answer["sentences"]
-        for axes, named in zip(row, sentence["maps"], strict=True):
+        for axes, attention in zip(row, sentence["maps"], strict=True):
             words = _words(sentence)
-            _map(axes, named["weights"], words, words, named["name"])
+            _map(axes, attention["weights"], words, words, attention["name"])
     return figure
 
 
@@ -51,7 +51,7 @@ def disan_gates(answers: Sequence[Answer]) -> Figure:
         figure.subplots(len(answers), 1, squeeze=False)[:, 0], answers, strict=True
     ):
         (sentence,) = answer["sentences"]
-        _bars(axes, _words(sentence), {one["name"]: one["weights"] for one in sentence["gate"]})
+        _bars(axes, _words(sentence), {gate["name"]: gate["weights"] for gate in sentence["gate"]})
         axes.set_ylim(0, 1)
         axes.set_ylabel("gate", fontsize=SMALL)
     return figure
@@ -74,7 +74,7 @@ def ms_san_heads(answer: Answer, masks: Mapping[str, AnyFloats]) -> Figure:
     `masks` are (L, L) by the name of the head's map.
     """
     (sentence,) = answer["sentences"]
-    words, maps = _words(sentence), {one["name"]: one["weights"] for one in sentence["maps"]}
+    words, maps = _words(sentence), {each["name"]: each["weights"] for each in sentence["maps"]}
     names = list(maps)
     figure = Figure(figsize=(7.2, 9.2), layout="constrained")
     grid = figure.subplots(4, 3)
@@ -93,8 +93,8 @@ def attentions(answers: Sequence[Answer]) -> Figure:
     places = figure.subplots(len(answers), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, answer in zip(places, answers, strict=True):
         (sentence,) = answer["sentences"]
-        weights = np.concatenate([np.asarray(one["weights"]) for one in sentence["maps"]])
-        _map(axes, weights, [one["name"] for one in sentence["maps"]], _words(sentence), "")
+        weights = np.concatenate([np.asarray(each["weights"]) for each in sentence["maps"]])
+        _map(axes, weights, [each["name"] for each in sentence["maps"]], _words(sentence), "")
     return figure
 
 
@@ -137,20 +137,20 @@ def accuracy_by_length(
         counts = np.bincount(bins, minlength=len(BINS))
         means = np.bincount(bins, right, minlength=len(BINS)) / np.maximum(counts, 1)
         errors = np.sqrt(means * (1 - means) / np.maximum(counts, 1))
-        some = counts > 0
+        filled = counts > 0
         axes.errorbar(
-            places[some] + 0.08 * i,
-            means[some],
-            errors[some],
+            places[filled] + 0.08 * i,
+            means[filled],
+            errors[filled],
             label=f"{name}, {np.mean(right):.3f} in all",
             marker="o",
             markersize=4,
             capsize=2,
         )
-    behind = axes.twinx()
-    behind.bar(places, counts, color="#d5dae0", width=0.7)
-    behind.set_ylabel("sentences", fontsize=SMALL + 1)
-    axes.set_zorder(behind.get_zorder() + 1)
+    background = axes.twinx()
+    background.bar(places, counts, color="#d5dae0", width=0.7)
+    background.set_ylabel("sentences", fontsize=SMALL + 1)
+    axes.set_zorder(background.get_zorder() + 1)
     axes.patch.set_visible(False)
     ends = [f"-{after - 1}" for after in BINS[1:]] + ["+"]
     axes.set_xticks(

@@ -1,4 +1,4 @@
-"""Datasets that the tools make, as JSON lines."""
+"""Writes the datasets of the tools as JSON lines."""
 
 import json
 from collections.abc import Iterable, Mapping

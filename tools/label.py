@@ -24,8 +24,8 @@ def command(
 ) -> None:
     """Encode a task's training texts with a teacher, for `heedful train` to learn from.
 
-    Texts are read in random order and every few thousand are stored: stopped, it goes on where it was, and a run
-    can begin with the texts that are there.
+    Texts are read in random order and stored every few thousand: an interrupted command continues where it stopped,
+    and a run can use the texts that are stored so far.
 
     Example: python -m tools label embed
     """

@@ -1,4 +1,4 @@
-"""The model that a command scores: one of a running service, or a bundle's folder loaded here."""
+"""The model that a command scores: a model of a running service, or a bundle's folder loaded in this process."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ class LocalModel:
         return self.loaded.card
 
     def labels(self, task: Task) -> tuple[str, ...]:
-        """Those of its card, none where the task has none."""
+        """The labels of its card; none where the task has none."""
         return self.card.labels if task.labels else ()
 
     def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
@@ -49,11 +49,11 @@ class LocalModel:
         if task.kind == "relatedness":
             return self.loaded.relatedness([example.texts for example in examples])
         classes = class_numbers(self.card.labels, task.labels)
-        found: npt.NDArray[Any] = classes[self.logits(examples).argmax(axis=1)]
-        return found
+        answers: npt.NDArray[Any] = classes[self.logits(examples).argmax(axis=1)]
+        return answers
 
     def logits(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
-        """(N, C) the logits that the service's probabilities are the softmax of, by the card's labels."""
+        """(N, C) the logits of the card's labels; the service's probabilities are their softmax."""
         texts = [text for example in examples for text in example.texts]
         paths = [f"text {i}" for i in range(1, len(texts) + 1)]
         inputs = Inputs(texts, paths, texts_per_row=len(texts) // len(examples))
@@ -65,7 +65,7 @@ class LocalModel:
     def ordered_logits(
         self, examples: Sequence[Example], labels: Sequence[str]
     ) -> npt.NDArray[Any]:
-        """(N, C) the same, in the order of `labels`. Raises ConfigError where the model has others."""
+        """(N, C) the logits in the order of `labels`. Raises ConfigError where the model has other labels."""
         if sorted(self.card.labels) != sorted(labels):
             raise ConfigError(
                 f"{self.card.name} has the labels {', '.join(self.card.labels)}, "
@@ -89,10 +89,10 @@ def open_model(model: str, *, url: str, parser: str | None) -> Iterator[Server |
     """
     folder = Path(model)
     if not (folder / CARD).is_file():
-        if os.sep in model:  # no name of a model has one
+        if os.sep in model:  # a model's name has no separator
             raise ConfigError(
-                f"{model} is no bundle's folder, it holds no {CARD}: name one, such as bundles/ms-san-sst2, or "
-                "a served model by its name"
+                f"{model} is no bundle's folder, it holds no {CARD}: name a folder such as bundles/ms-san-sst2, or a "
+                "served model by its name"
             )
         with httpx.Client(timeout=TIMEOUT) as client:
             yield Server(url, model, client)

@@ -23,24 +23,24 @@ PAGE = Path(__file__).parents[1] / "docs/library.md"
 CODE = re.compile(r"```py\n(.*?)```", re.DOTALL)
 TABLE = re.compile(r"(<!-- written by make mteb -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 MOST = 500
-"""Reviews that are classified, drawn at random with seed 0."""
+"""Reviews to classify, drawn at random with seed 0."""
 
 
 def main() -> int:
-    """0 if STS-B's score is the one on the bundle's card."""
+    """Exit status 0 if STS-B's score equals the one on the bundle's card."""
     page = PAGE.read_text(encoding="utf-8")
-    [code] = [one for one in CODE.findall(page) if "import mteb" in one]
+    [code] = [block for block in CODE.findall(page) if "import mteb" in block]
     tasks = [sts(), reviews()]
     names: dict[str, Any] = {"tasks": tasks}
     exec(code, names)
-    scores = {one.task_name: one.get_score() for one in names["results"].task_results}
+    scores = {result.task_name: result.get_score() for result in names["results"].task_results}
     with heedful.load("ms-san-embed") as model:
         int8 = model.card.int8
     assert int8 is not None
     lines = [f"| task of mteb {version('mteb')} | local rows | its main score |", "|---|---|---|"]
-    for one in tasks:
-        name, metric = one.metadata.name, one.metadata.main_score
-        lines.append(f"| {name} | {len(one.dataset['test'])} | {metric} {scores[name]:.4f} |")
+    for task in tasks:
+        name, metric = task.metadata.name, task.metadata.main_score
+        lines.append(f"| {name} | {len(task.dataset['test'])} | {metric} {scores[name]:.4f} |")
     lines += ["", f"The bundle's card says {int8.int8:.4f} of the same pairs."]
     table = "\n" + "\n".join(lines) + "\n\n"
     PAGE.write_text(TABLE.sub(rf"\g<1>{table}\g<3>", page), encoding="utf-8")
@@ -67,7 +67,7 @@ def reviews() -> Any:
 
 
 def loaded(name: str, **splits: Dataset) -> Any:
-    """mteb's task, which has these rows instead of those on the hub."""
+    """mteb's task with these rows in place of those on the hub."""
     task = mteb.get_task(name)
     task.dataset, task.data_loaded = DatasetDict(splits), True
     return task

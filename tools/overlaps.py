@@ -1,4 +1,4 @@
-"""overlaps: how many test rows of a task stand in its train or dev split."""
+"""overlaps: counts the test rows of each task that are also in its train or dev split."""
 
 import re
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ COUNTED = (
     *("sentiment-student", "sst2-student", "sst5-student", "trec-taught", "nli-student"),
     "embed",
 )
-"""The tasks of the papers' tables, then those that the shipped models learned from."""
+"""The tasks of the papers' tables, then the tasks of the shipped models."""
 FOLDED = ("cr", "mpqa", "subj")
 RECORD = Path("results/overlaps.json")
 
@@ -38,8 +38,8 @@ def command(data: Data = DATA) -> None:
 
 
 def overlap(task: Task, data: Path) -> dict[str, int]:
-    """Test rows; those that train or dev holds, without case and white space, and by letters and digits alone; and the
-    rows of train and dev that test holds.
+    """Counts of test rows, of those in train or dev (compared without case and white space, and by letters and digits
+    alone), and of the rows of train and dev that are in test.
 
     A pair counts in its order, whatever the label. An embedding learns from single texts and is tested on pairs of its
     dev split: there each text counts as a row. Raises DataMissing, DataError.
@@ -62,16 +62,16 @@ def overlap(task: Task, data: Path) -> dict[str, int]:
 
 
 def sst_in_subj(data: Path) -> dict[str, int]:
-    """Texts of SST's train trees, and rows of its test split, that stand anywhere in SUBJ.
+    """The number of texts of SST's train trees, and of rows of its test split, that are in SUBJ.
 
-    Letters and digits are compared: the two are not tokenised alike. Raises DataMissing, DataError.
+    Only letters and digits are compared, because the two sets are tokenised differently. Raises DataMissing, DataError.
     """
     subj, sst = tasks.get("subj"), tasks.get("sst5")
     sources = (*subj.train, subj.dev, subj.test)
-    held = {_letters(row.texts) for source in sources for row in source.read(data)}
+    in_subj = {_letters(row.texts) for source in sources for row in source.read(data)}
     nodes = {_letters(row.texts) for source in sst.train for row in source.read(data)}
     test = [_letters(row.texts) for row in sst.test.read(data)]
-    return {"train": len(nodes & held), "test": sum(text in held for text in test)}
+    return {"train": len(nodes & in_subj), "test": sum(text in in_subj for text in test)}
 
 
 def _texts(row: Example) -> tuple[str, ...]:

@@ -24,21 +24,21 @@ def lines(results: Path) -> Iterator[str]:
             for name in item.tables:
                 if name not in listed:
                     listed.add(name)
-                    chosen = paper_tables.read(results / "tables" / f"{name}.toml")
-                    rows += [_line(item.item, name, row, chosen, results) for row in chosen.rows]
+                    config = paper_tables.read(results / "tables" / f"{name}.toml")
+                    rows += [_line(item.item, name, row, config, results) for row in config.rows]
         yield from table(HEADINGS, rows)
 
 
 def _line(
-    item: str, name: str, row: RowConfig, chosen: TableConfig, results: Path
+    item: str, name: str, row: RowConfig, config: TableConfig, results: Path
 ) -> tuple[object, ...]:
-    where = f"{item} (`{name}`)"
-    found = measured(name, row, chosen, results)
-    if found is None:
-        return where, row.name, "not run", figure(row.paper, "accuracy"), "", "", 0
-    data = paper_tables.records(results, name, row, chosen.seeds)[0]["data"]
+    title = f"{item} (`{name}`)"
+    score = measured(name, row, config, results)
+    if score is None:
+        return title, row.name, "not run", figure(row.paper, "accuracy"), "", "", 0
+    data = paper_tables.records(results, name, row, config.seeds)[0]["data"]
     return (
-        *(where, row.name, found.shown, figure(row.paper, found.metric)),
-        difference(found.mean, row.paper, found.metric),
-        *(f"{sum(one['rows'] for one in data):,}", len(found.values)),
+        *(title, row.name, score.shown, figure(row.paper, score.metric)),
+        difference(score.mean, row.paper, score.metric),
+        *(f"{sum(part['rows'] for part in data):,}", len(score.values)),
     )

@@ -1,4 +1,4 @@
-"""The reproduced tables: what `results/tables/<name>.toml` specifies, and its records.
+"""The reproduced tables: their configurations in `results/tables/<name>.toml`, and their records.
 
 results/
   summary.toml            the page's first lines, and the papers' figures
@@ -35,11 +35,11 @@ class RowConfig(Section):
     folds: bool = False
     """Ten runs per seed, each tested on another fold."""
     note: str = ""
-    """What a reader of the score must know."""
+    """A remark that a reader of the score needs."""
     not_run: str = ""
     """Why the row has no record."""
     changed: str = ""
-    """Why a record stands although its source had changes that no commit holds."""
+    """Why a record counts although its source had uncommitted changes."""
     set: dict[str, Any] = Field(default_factory=dict)
 
     def runs(self, seeds: tuple[int, ...]) -> dict[str, RunConfig]:
@@ -47,16 +47,18 @@ class RowConfig(Section):
         fields = _merged(config.read(self.config).model_dump(), self.set)
         folds: list[int | None] = [*range(FOLDS)] if self.folds else [None]
         name = re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
-        made = {}
+        configs = {}
         for seed in seeds:
             for fold in folds:
                 task = fields["task"] if fold is None else f"{fields['task']}:{fold}"
                 key = f"{name}-seed{seed}" + ("" if fold is None else f"-fold{fold}")
-                made[key] = RunConfig.model_validate({**fields, "seed": seed, "task": task})
-        return made
+                configs[key] = RunConfig.model_validate({**fields, "seed": seed, "task": task})
+        return configs
 
 
 class TableConfig(Section):
+    """A table of a paper."""
+
     title: str
     full: str | None = None
     """The row of the full model, which the other rows ablate."""
@@ -69,7 +71,7 @@ class TableConfig(Section):
 
 
 def read(path: Path) -> TableConfig:
-    """Raises ConfigError."""
+    """Read a table's configuration. Raises ConfigError."""
     try:
         table = TableConfig.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
@@ -84,20 +86,19 @@ def read(path: Path) -> TableConfig:
 
 
 def measured(results: Path, config: RunConfig) -> Any | None:
-    """The record of such a run in any table, or None."""
+    """The record of a run with this configuration in any table, or None."""
     files = sorted(results.glob("runs/*/*.json"))
-    found = (json.loads(file.read_text(encoding="utf-8")) for file in files)
-    return next((record for record in found if is_of(record, config)), None)
+    records = (json.loads(file.read_text(encoding="utf-8")) for file in files)
+    return next((record for record in records if is_of(record, config)), None)
 
 
 def is_of(record: Mapping[str, Any], config: RunConfig) -> bool:
-    """Whether the record belongs to such a run, in either precision, on any device; a field added later has its
-    default there.
+    """Whether the record has this configuration, in either precision and on any device; a newer field has its default.
 
-    A run in the other precision scores as another seed would (docs/notes/papers.md).
+    A run in the other precision scores like another seed (docs/notes/papers.md).
     """
-    found = RunConfig.model_validate(record["config"])
-    alike = in_precision(found, config.optimiser.precision)
+    recorded = RunConfig.model_validate(record["config"])
+    alike = in_precision(recorded, config.optimiser.precision)
     return alike.model_copy(update={"device": config.device}) == config
 
 

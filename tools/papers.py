@@ -1,4 +1,4 @@
-"""Every table and figure of the four papers: what is here of it, and why the rest is not (`results/papers.toml`)."""
+"""Every table and figure of the four papers: what is reproduced, and why the rest is not (`results/papers.toml`)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ class Item(Section):
     tables: tuple[str, ...] = ()
     """Tables of `results/tables` that hold its rows."""
     bundles: tuple[str, ...] = ()
-    """Shipped models whose scores stand beside it."""
+    """Shipped models whose scores are compared with it."""
     figure: str = ""
-    """The file below docs/figures that draws it again."""
+    """The file in docs/figures that reproduces it."""
     missing: str = ""
     """What is not run, and why."""
 
@@ -35,7 +35,7 @@ class Paper(Section):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is here of one item."""
+    """The reproduced and the missing parts of an item."""
 
     paper: str
     item: str
@@ -90,5 +90,5 @@ def lines(results: Path) -> Iterator[str]:
     yield "`python -m tools reproduce --all` prints this list.\n"
     headings = ("paper", "table or figure", "here", "not here, and why")
     yield from markdown_table(
-        headings, ((one.paper, one.item, one.here, one.missing) for one in catalogue(results))
+        headings, ((line.paper, line.item, line.here, line.missing) for line in catalogue(results))
     )

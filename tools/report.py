@@ -75,27 +75,27 @@ def notes(bundles: Path, results: Path) -> str:
 
 
 def _summary(known: dict[str, Any], bundles: Path, results: Path) -> Iterator[str]:
-    """The best score of each task next to the paper's figure of the same encoder, or the one that its table names."""
+    """The best score of each task, and the figure of its encoder's paper or of the paper that its table names."""
     yield "## Summary\n"
     yield "On test unless noted. The papers trained on all of the data.\n"
     rows = []
     for line in known["summary"]:
         if "bundle" in line:
             card = _card(bundles, line["bundle"])
-            score = next(one for one in card["scores"] if one.items() >= line["score"].items())
+            score = next(each for each in card["scores"] if each.items() >= line["score"].items())
             value, metric = score["value"], score["metric"]
             paper = _paper(known["papers"], card, score)
             split = "" if score["split"] == "test" else f", {score['split']}"
-            where = f"`{card['name']}`{split}"
-            where += f", taught by {teacher}" if (teacher := _teacher(card)) else ""
+            source = f"`{card['name']}`{split}"
+            source += f", taught by {teacher}" if (teacher := _teacher(card)) else ""
         else:
             table = paper_tables.read(results / "tables" / f"{line['table']}.toml")
             row = next(row for row in table.rows if row.name == line["row"])
             measured = reproduced.measured(line["table"], row, table, results)
             value, metric = (measured.mean, measured.metric) if measured else (None, "accuracy")
-            where, paper = f"{row.name} (`{line['table']}`)", row.paper
+            source, paper = f"{row.name} (`{line['table']}`)", row.paper
         numbers = (figure(value, metric), figure(paper, metric), difference(value, paper, metric))
-        rows.append((line["name"], where, *numbers))
+        rows.append((line["name"], source, *numbers))
     yield from markdown_table(("", "measured", "ours", "paper", "difference"), rows)
 
 
@@ -146,11 +146,11 @@ def _card(bundles: Path, name: str) -> Any:
 
 
 def _teacher(card: dict[str, Any]) -> str:
-    """Whose answers the model learned from, "" where labels alone taught it."""
+    """The teachers of the model; "" where it learned from labels only."""
     if card["kind"] == "embedding":
         return "all-MiniLM-L6-v2"
-    named: str = card["training"]["teacher"]
-    return run_names(map(Path, named.split(", "))) if named else ""
+    teachers: str = card["training"]["teacher"]
+    return run_names(map(Path, teachers.split(", "))) if teachers else ""
 
 
 def _paper(
@@ -172,7 +172,7 @@ def _paper(
 
 def _repeated(splits: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield "## Repeated test evaluations\n"
-    rows = ((one["split"], one["times"], one["why"]) for one in splits)
+    rows = ((split["split"], split["times"], split["why"]) for split in splits)
     yield from markdown_table(("test split", "times", ""), rows)
 
 
@@ -186,8 +186,11 @@ def _overlaps(counts: dict[str, dict[str, int]]) -> Iterator[str]:
         "that was trained before 2026-11-29 learned from 1 of the 1,500 pairs whole, and from one side of 17.\n"
     )
     rows = (
-        (task, *(f"{one[key]:,}" for key in ("rows", "test_seen", "letters_seen", "train_in_test")))
-        for task, one in counts.items()
+        (
+            task,
+            *(f"{count[key]:,}" for key in ("rows", "test_seen", "letters_seen", "train_in_test")),
+        )
+        for task, count in counts.items()
     )
     headings = ("task", "test rows", "seen", "seen by letters", "train and dev rows in test")
     yield from markdown_table(headings, rows)

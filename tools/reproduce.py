@@ -30,7 +30,7 @@ def command(
     table: Annotated[
         str | None, typer.Argument(help="A table of results/tables, such as lama-r8.")
     ] = None,
-    every: Annotated[
+    list_all: Annotated[
         bool, typer.Option("--all", help="List the papers' tables and figures; train nothing.")
     ] = False,
     results: Results = Path("results"),
@@ -40,19 +40,21 @@ def command(
     threads: Threads = 1,
     precision: Annotated[
         Precision | None,
-        typer.Option(help="Of the products in training; that of the table where not given."),
+        typer.Option(help="Precision of the products in training; default: the table's."),
     ] = None,
     device: Annotated[
         Device | None, typer.Option(help="Instead of the configuration's device.")
     ] = None,
 ) -> None:
     """Train and measure every run of a paper's table that has no record yet."""
-    if every == (table is not None):
-        raise typer.BadParameter("give a table of results/tables, or --all to list what there is")
+    if list_all == (table is not None):
+        raise typer.BadParameter(
+            "give a table of results/tables, or --all to list the tables and figures"
+        )
     if table is None:
-        for one in papers.catalogue(results):
-            missing = f"; not here: {one.missing}" if one.missing else ""
-            typer.echo(f"{one.paper}, {one.item}: {one.here}{missing}")
+        for line in papers.catalogue(results):
+            missing = f"; not here: {line.missing}" if line.missing else ""
+            typer.echo(f"{line.paper}, {line.item}: {line.here}{missing}")
         return
     if (commit := source_commit()).endswith("-dirty"):
         raise ConfigError(
@@ -86,11 +88,11 @@ def reproduce(
     """Write a record per run to `results/runs/<table>`; runs live under `folder` and resume where they stopped.
 
     `precision` and `device` replace the table's in the runs that have no record. Raises ConfigError for an unknown
-    table, and what training, export and the runtime raise.
+    table, and the errors of training, export and the runtime.
     """
-    wanted = paper_tables.read(results / "tables" / f"{table}.toml")
-    for row in wanted.rows:
-        for name, config in row.runs(wanted.seeds).items():
+    table_config = paper_tables.read(results / "tables" / f"{table}.toml")
+    for row in table_config.rows:
+        for name, config in row.runs(table_config.seeds).items():
             record = results / "runs" / table / f"{name}.json"
             if record.exists() and paper_tables.is_of(
                 json.loads(record.read_text("utf-8")), config
@@ -102,9 +104,9 @@ def reproduce(
             if device:
                 config = config.model_copy(update={"device": device})
             paths = Paths(folder / table / name, data, parser, CACHE, row.config)
-            found = paper_tables.measured(results, config) or _run(config, paths, console)
+            content = paper_tables.measured(results, config) or _run(config, paths, console)
             record.parent.mkdir(parents=True, exist_ok=True)
-            write_json(record, {**found, "row": row.name})
+            write_json(record, {**content, "row": row.name})
 
 
 def _run(config: RunConfig, paths: Paths, console: Console) -> dict[str, Any]:

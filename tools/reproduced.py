@@ -36,7 +36,7 @@ word vectors wherever they are not frozen.
 
 
 def standard_error(value: float, metric: str, rows: int) -> float | None:
-    """Of an accuracy over so many rows; None for another metric."""
+    """The standard error of an accuracy over so many rows; None for another metric."""
     return math.sqrt(value * (1 - value) / rows) if metric == "accuracy" else None
 
 
@@ -45,7 +45,7 @@ def count_weights(config: RunConfig, kind: Kind, classes: int) -> int:
     with torch.device("meta"):
         encoder = build(config.encoder.name, config.encoder_keywords())
         head = make_head(config, kind, classes, encoder.dim)
-    return sum(one.numel() for part in (encoder, head) for one in part.parameters())
+    return sum(weight.numel() for part in (encoder, head) for weight in part.parameters())
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +73,15 @@ class Measured:
 
     @property
     def variance(self) -> float:
-        """Of the mean: what other test rows and other seeds would change."""
+        """The variance of the mean over test rows and seeds."""
         seeds = statistics.variance(self.values) / len(self.values) if len(self.values) > 1 else 0.0
         return (self.error or 0.0) ** 2 + seeds
 
 
 def measured(name: str, row: RowConfig, table: TableConfig, results: Path) -> Measured | None:
-    """What the records say of a row; None where there are none.
+    """The scores in the records of a row; None without records.
 
-    Raises ConfigError for a record of a changed source, unless the row says why it stands.
+    Raises ConfigError for a record of a changed source, unless the row says why it counts.
     """
     records = paper_tables.records(results, name, row, table.seeds)
     if not records:
@@ -94,7 +94,7 @@ def measured(name: str, row: RowConfig, table: TableConfig, results: Path) -> Me
     if not row.changed and any(is_changed(commit) for commit in commits):
         raise ConfigError(
             f"{name}: {row.name}: a record's source had changes that no commit holds: run it again from a clean "
-            "tree, or say in `changed` why it stands"
+            "tree, or say in `changed` why it counts"
         )
     return Measured(values, metric, _weights(row, records[0]), error, commits)
 
@@ -107,34 +107,34 @@ def _weights(row: RowConfig, record: dict[str, Any]) -> int:
 
 def table_lines(name: str, table: TableConfig, results: Path) -> Iterator[str]:
     """The lines of one table and the lists below it."""
-    found = {row.name: measured(name, row, table, results) for row in table.rows}
+    by_row = {row.name: measured(name, row, table, results) for row in table.rows}
     yield f"### {table.title}\n"
     yield f"`python -m tools reproduce {name}`\n"
     headings = ("row", "weights", "paper's", "ours", "se", "paper", "difference", "runs", "commit")
-    yield from markdown_table(headings, (_row(row, found[row.name]) for row in table.rows))
+    yield from markdown_table(headings, (_row(row, by_row[row.name]) for row in table.rows))
     lines = _notes(name, table, results)
-    if table.full and (full := found[table.full]):
-        lines += _against_full(table.full, full, found)
+    if table.full and (full := by_row[table.full]):
+        lines += _against_full(table.full, full, by_row)
     if lines:
         yield from (f"- {line}" for line in lines)
         yield ""
 
 
-def _row(row: RowConfig, found: Measured | None) -> tuple[object, ...]:
-    paper = figure(row.paper, found.metric if found else "accuracy")
-    if found is None:
+def _row(row: RowConfig, score: Measured | None) -> tuple[object, ...]:
+    paper = figure(row.paper, score.metric if score else "accuracy")
+    if score is None:
         return row.name, "", row.paper_weights, "not run", "", paper, "", 0, ""
     return (
-        *(row.name, f"{found.weights:,}", row.paper_weights, found.shown),
-        figure(found.error, found.metric, 2),
-        *(paper, difference(found.mean, row.paper, found.metric)),
-        *(len(found.values), ", ".join(map(named, found.commits))),
+        *(row.name, f"{score.weights:,}", row.paper_weights, score.shown),
+        figure(score.error, score.metric, 2),
+        *(paper, difference(score.mean, row.paper, score.metric)),
+        *(len(score.values), ", ".join(map(named, score.commits))),
     )
 
 
 def _notes(name: str, table: TableConfig, results: Path) -> list[str]:
-    """What the rows were trained on and by whom they were taught, and what the table says of them."""
-    ran = {
+    """The training data and teachers of the rows, and the remarks of the table."""
+    records_by_row = {
         row.name: records
         for row in table.rows
         if (records := paper_tables.records(results, name, row, table.seeds))
@@ -142,77 +142,82 @@ def _notes(name: str, table: TableConfig, results: Path) -> list[str]:
     lines = [f"Not as in the paper: {'; '.join(table.deviations)}."] if table.deviations else []
     lines += sorted(
         {
-            f"Trained on {one['name']}, {one['rows']:,} rows: {one['note']}."
-            for of_row in ran.values()
-            for one in of_row[0]["data"]
+            f"Trained on {data['name']}, {data['rows']:,} rows: {data['note']}."
+            for records in records_by_row.values()
+            for data in records[0]["data"]
         }
     )
     lines += [
         f"**{row}** is taught by {run_names(teacher.runs)}, over all-MiniLM-L6-v2: "
         f"{teacher.weight} of each target is the answer, and all of it where a pair has no label."
-        for row, of_row in ran.items()
-        if (teacher := RunConfig.model_validate(of_row[0]["config"]).teacher)
+        for row, records in records_by_row.items()
+        if (teacher := RunConfig.model_validate(records[0]["config"]).teacher)
     ]
     lines += [f"{row.name}: {row.note}." for row in table.rows if row.note]
     lines += [f"{row.name}, with changes: {row.changed}." for row in table.rows if row.changed]
     lines += [
         f"{row.name}: not run: {row.not_run}."
         for row in table.rows
-        if row.not_run and row.name not in ran
+        if row.not_run and row.name not in records_by_row
     ]
-    by_row = {
-        f"On at most {TRAIN_ROWS:,} rows of train": _on_train(ran),
-        "Precision of the products, by run": _precisions(ran),
-        "Processor seconds of training an epoch, one thread": _epoch_seconds(ran),
+    remarks = {
+        f"On at most {TRAIN_ROWS:,} rows of train": _on_train(records_by_row),
+        "Precision of the products, by run": _precisions(records_by_row),
+        "Processor seconds of training an epoch, one thread": _epoch_seconds(records_by_row),
         "Processor seconds of SNLI's dev pairs, one thread": _dev_seconds(table.title, results),
     }
-    for what, figures in by_row.items():
+    for title, figures in remarks.items():
         if figures:
-            lines.append(f"{what}: {', '.join(f'{row} {each}' for row, each in figures.items())}.")
+            lines.append(f"{title}: {', '.join(f'{row} {each}' for row, each in figures.items())}.")
     return lines
 
 
-def _on_train(ran: Mapping[str, list[Any]]) -> dict[str, str]:
-    """The mean score of a row's runs on train, as far as their records have it: since 2026-11-25."""
-    found = {row: [one["train"] for one in of_row if "train" in one] for row, of_row in ran.items()}
+def _on_train(records_by_row: Mapping[str, list[Any]]) -> dict[str, str]:
+    """The mean score of a row's runs on train, of the records that have it: those since 2026-11-25."""
+    scores_by_row = {
+        row: [record["train"] for record in records if "train" in record]
+        for row, records in records_by_row.items()
+    }
     return {
-        row: figure(statistics.mean(one["value"] for one in scores), scores[0]["metric"])
-        for row, scores in found.items()
+        row: figure(statistics.mean(score["value"] for score in scores), scores[0]["metric"])
+        for row, scores in scores_by_row.items()
         if scores
     }
 
 
-def _precisions(ran: Mapping[str, list[Any]]) -> dict[str, str]:
-    """Of the rows whose runs differ in it, in the order of the runs."""
-    found = {
-        row: [one["config"]["optimiser"]["precision"] for one in of_row]
-        for row, of_row in ran.items()
+def _precisions(records_by_row: Mapping[str, list[Any]]) -> dict[str, str]:
+    """The precisions of the rows whose runs differ in it, in the order of the runs."""
+    precisions = {
+        row: [record["config"]["optimiser"]["precision"] for record in records]
+        for row, records in records_by_row.items()
     }
-    return {row: " and ".join(each) for row, each in found.items() if len(set(each)) > 1}
+    return {row: " and ".join(each) for row, each in precisions.items() if len(set(each)) > 1}
 
 
-def _epoch_seconds(ran: Mapping[str, list[Any]]) -> dict[str, str]:
-    """The median epoch of a row's first run on a CPU, as far as its record has them: since 2026-11-23."""
-    found = {
+def _epoch_seconds(records_by_row: Mapping[str, list[Any]]) -> dict[str, str]:
+    """The median epoch of a row's first run on a CPU, of the records that have it: those since 2026-11-23."""
+    epochs_by_row = {
         row: [
-            one["processor_seconds"]
-            for one in of_row[0].get("log", [])
-            if "processor_seconds" in one and of_row[0]["config"].get("device") != "cuda"
+            epoch["processor_seconds"]
+            for epoch in records[0].get("log", [])
+            if "processor_seconds" in epoch and records[0]["config"].get("device") != "cuda"
         ]
-        for row, of_row in ran.items()
+        for row, records in records_by_row.items()
     }
-    return {row: f"{statistics.median(epochs):.0f}" for row, epochs in found.items() if epochs}
+    return {
+        row: f"{statistics.median(epochs):.0f}" for row, epochs in epochs_by_row.items() if epochs
+    }
 
 
 def _dev_seconds(title: str, results: Path) -> dict[str, str]:
-    """By row, as `benchmarks.table_times` measured them; empty for a table that it leaves out."""
+    """The figures of `benchmarks.table_times` by row; empty for a table that it leaves out."""
     file = results / "performance" / "table_times.json"
     if not file.exists():
         return {}
-    found = json.loads(file.read_text(encoding="utf-8"))["tables"]
+    tables = json.loads(file.read_text(encoding="utf-8"))["tables"]
     return {
         row["row"]: f"{row['seconds']:.1f}"
-        for table in found
+        for table in tables
         if table["caption"] == f"{title}:"
         for row in table["rows"]
     }

@@ -40,26 +40,29 @@ class Server:
     def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
         """Classes, scores from 1 to 5, or cosines. A class that the task does not know is -1.
 
-        Raises TrainingError with the service's message where it refuses.
+        Raises TrainingError with the service's message for an error.
         """
         if task.kind == "relatedness":
-            pairs = [dict(zip(("a", "b"), one.texts, strict=True)) for one in examples]
+            pairs = [dict(zip(("a", "b"), example.texts, strict=True)) for example in examples]
             return np.array(self._post("/relatedness", {"pairs": pairs})["scores"])
         if task.kind == "embedding":
             first, second = (
-                self.embed(side) for side in zip(*(one.texts for one in examples), strict=True)
+                self.embed(side)
+                for side in zip(*(example.texts for example in examples), strict=True)
             )
             cosines: npt.NDArray[Any] = (first * second).sum(axis=1)
             return cosines
         if task.kind == "nli":
             sides = ("premise", "hypothesis")
-            pairs = [dict(zip(sides, one.texts, strict=True)) for one in examples]
-            found = [result["label"] for result in self._post("/nli", {"pairs": pairs})["results"]]
+            pairs = [dict(zip(sides, example.texts, strict=True)) for example in examples]
+            answers = [
+                result["label"] for result in self._post("/nli", {"pairs": pairs})["results"]
+            ]
         else:
-            inputs = [one.texts[0] for one in examples]
+            inputs = [example.texts[0] for example in examples]
             ranked = self._post("/classify", {"inputs": inputs, "top_k": 1})
-            found = [best["label"] for (best,) in ranked]
-        return class_numbers(found, task.labels)
+            answers = [best["label"] for (best,) in ranked]
+        return class_numbers(answers, task.labels)
 
     def labels(self, task: Task) -> tuple[str, ...]:
         """The labels of the served model, none where the task has none. Raises TrainingError."""
@@ -67,7 +70,7 @@ class Server:
             pairs = [{"premise": "a", "hypothesis": "a"}]
             return tuple(self._post("/nli", {"pairs": pairs})["results"][0]["scores"])
         if task.kind == "classification":
-            return tuple(one["label"] for one in self._post("/classify", {"inputs": "a"}))
+            return tuple(best["label"] for best in self._post("/classify", {"inputs": "a"}))
         return ()
 
     def embed(self, texts: Sequence[str]) -> Floats:
@@ -104,14 +107,14 @@ def predict(examples: Sequence[Example], task: Task, predictor: Predictor) -> np
 def measure(task: Task, split: str, data: Path, predictor: Predictor) -> list[Score]:
     """Every metric of the task's kind on `train`, `dev` or `test`, the dev metric first.
 
-    `train` is at most `TRAIN_ROWS` rows of it, drawn at random, less those without a label. Raises DataMissing,
+    Of `train` at most `TRAIN_ROWS` rows are drawn at random, without those that have no label. Raises DataMissing,
     DataError where the split has no example, ConfigError for a model of other classes, TrainingError.
     """
     sources = {"train": task.train, "dev": (task.dev,), "test": (task.test,)}[split]
     parts = [(source, source.read(data)) for source in sources]
     if split == "train":
         parts = subsample(parts, TRAIN_ROWS)
-    examples = [one for _, found in parts for one in found if one.label != UNLABELLED]
+    examples = [each for _, read in parts for each in read if each.label != UNLABELLED]
     task.require(split, examples)
     answers = predict(examples, task, predictor)
     if task.labels and (answers == -1).all():

@@ -1,4 +1,4 @@
-"""Lexical substitutions, and what each makes of a sentence: from WordNet and `contrast.toml`."""
+"""Lexical substitutions from WordNet and `contrast.toml`, with their effect on a sentence's meaning."""
 
 import tomllib
 from collections import defaultdict
@@ -13,11 +13,11 @@ from tools.wordnet import WordNet
 
 Kind = Literal["synonym", "hypernym", "antonym", "exclusive"]
 Place = Literal["noun", "adjective", "verb", "number", "name", "word"]
-"""Where in a sentence the word may be replaced."""
+"""The kind of place in a sentence where the word may be replaced."""
 DOMINANT = 0.55
-"""The least share of a word's use that its first sense must have to be read as that."""
+"""The lowest share of a word's uses in its first sense at which the word is taken in this sense."""
 FAMILIAR = 5
-"""How often a word from WordNet must occur in the sentences to be put into one."""
+"""How often a word of WordNet must occur in the sentences to be used."""
 ROOTS = ("animal", "musical_instrument", "fruit", "vegetable", "flower")
 """Below these, words of one hypernym exclude each other."""
 DEEPEST = 6
@@ -29,44 +29,45 @@ _ADJECTIVES = ("colours", "materials", "directions", "ordinals")
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """One word for another. `lemmas` are the singular forms: of the word, and of the one that stands for it."""
+    """A word in place of another. `lemmas` are the singular forms of the old and the new word."""
 
     new: str
     kind: Kind
     place: Place
     lemmas: tuple[str, str]
-    person: bool = False  # it changes the sex of a person
+    person: bool = False  # whether it changes the sex of a person
 
 
 Table = Mapping[str, list[Substitution]]
 
 
-def own_words() -> dict[str, Any]:
-    """`contrast.toml`."""
+def word_lists() -> dict[str, Any]:
+    """The word lists of `contrast.toml`."""
     return tomllib.loads(Path(__file__).with_name("contrast.toml").read_text("utf-8"))
 
 
 def table(net: WordNet, counts: Mapping[str, int], *, dev: bool) -> Table:
     """Substitutions by lower-case form. `counts` is how often each form occurs in the sentences.
 
-    Synonyms and antonyms of a word are on its side, train or dev. Hypernyms are on both.
+    Synonyms and antonyms of a word are in its split, train or dev; hypernyms are in both.
     """
-    own = own_words()
-    general = own["hypernyms"]["words"].replace("_", " ").split()
-    every = [*_own(own, net), *_wordnet(own["hypernyms"]["words"].split(), net, counts)]
-    family = _families(one.lemmas for _, one in every if one.kind in {"synonym", "antonym"})
-    train_only = {family(word) for word in general}
+    lists = word_lists()
+    hypernyms = lists["hypernyms"]["words"]
+    pairs = [*_listed(lists, net), *_wordnet(hypernyms.split(), net, counts)]
+    family = _families(each.lemmas for _, each in pairs if each.kind in {"synonym", "antonym"})
+    train_only = {family(word) for word in hypernyms.replace("_", " ").split()}
 
-    def ours(one: Substitution) -> bool:
-        judged = one.lemmas[:1] if one.kind == "hypernym" else one.lemmas
-        sides = {family(w) not in train_only and held_out(family(w)) for w in judged}
+    def is_of_split(substitution: Substitution) -> bool:
+        lemmas = substitution.lemmas
+        deciding = lemmas[:1] if substitution.kind == "hypernym" else lemmas
+        sides = {family(w) not in train_only and held_out(family(w)) for w in deciding}
         return sides == {dev}
 
-    found: dict[str, list[Substitution]] = defaultdict(list)
-    for old, one in every:
-        if ours(one) and all(one.new != other.new for other in found[old]):
-            found[old].append(one)
-    return found
+    by_form: dict[str, list[Substitution]] = defaultdict(list)
+    for old, new in pairs:
+        if is_of_split(new) and all(new.new != other.new for other in by_form[old]):
+            by_form[old].append(new)
+    return by_form
 
 
 def held_out(word: str) -> bool:
@@ -90,8 +91,8 @@ def _families(pairs: Iterable[tuple[str, str]]) -> Callable[[str], str]:
     return find
 
 
-def _own(own: Mapping[str, Any], net: WordNet) -> Iterator[tuple[str, Substitution]]:
-    exclusive = own["exclusive"]
+def _listed(lists: Mapping[str, Any], net: WordNet) -> Iterator[tuple[str, Substitution]]:
+    exclusive = lists["exclusive"]
     for words in exclusive["nouns"].values():
         for pair in permutations(words.split(), 2):
             yield from _numbers(pair, "exclusive", net)
@@ -104,14 +105,14 @@ def _own(own: Mapping[str, Any], net: WordNet) -> Iterator[tuple[str, Substituti
         )
         for old, new in permutations(words.split(), 2):
             yield old, Substitution(new, "exclusive", place, (old, new))
-    for group, pairs in own["antonyms"].items():
+    for group, pairs in lists["antonyms"].items():
         for pair in _pairs(pairs):
             if group == "nouns":
                 yield from _numbers(pair, "antonym", net)
             else:
                 place = "adjective" if group == "adjectives" else "word"
                 yield pair[0], Substitution(pair[1], "antonym", place, pair, group == "persons")
-    for old, new in _pairs(own["synonyms"]["words"]):
+    for old, new in _pairs(lists["synonyms"]["words"]):
         if "_" not in old:
             yield old, Substitution(new.replace("_", " "), "synonym", "word", (old, new))
 
@@ -131,10 +132,10 @@ def _numbers(pair: tuple[str, str], kind: Kind, net: WordNet) -> Iterator[tuple[
 
 
 def _wordnet(
-    general: Iterable[str], net: WordNet, counts: Mapping[str, int]
+    hypernyms: Iterable[str], net: WordNet, counts: Mapping[str, int]
 ) -> Iterator[tuple[str, Substitution]]:
     """Synonyms, listed hypernyms and words of the same hypernym, and adjectives' antonyms."""
-    wanted = {net.senses(word, "n")[0]: word.replace("_", " ") for word in general}
+    listed = {net.senses(word, "n")[0]: word.replace("_", " ") for word in hypernyms}
     nouns = {
         word: net.senses(word, "n")[0]
         for form, count in counts.items()
@@ -153,12 +154,12 @@ def _wordnet(
             if other != word and not (other + word).endswith("ing"):
                 yield from _numbers((word, other), "synonym", net)
         for offset, distance in above.items():
-            if offset in wanted and distance <= DEEPEST:
-                yield from _numbers((word, wanted[offset]), "hypernym", net)
+            if offset in listed and distance <= DEEPEST:
+                yield from _numbers((word, listed[offset]), "hypernym", net)
         if roots & above.keys() and len(words_of[sense]) == 1:
             siblings[next(iter(above))].append(word)
-    for together in siblings.values():
-        for pair in permutations(together, 2):
+    for group in siblings.values():
+        for pair in permutations(group, 2):
             yield from _numbers(pair, "exclusive", net)
     familiar = {form for form, count in counts.items() if count >= FAMILIAR} - _EXCLUDED
     for form in sorted(familiar):

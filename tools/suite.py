@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -40,10 +40,10 @@ from tools.suites.figures import (
 from tools.suites.word_means import word_means
 
 CACHE = Path(".cache/suite")
-"""Keeps the baselines' vectors."""
+"""Cache of the baselines' vectors."""
 BM25 = "bm25"
 BASELINES = (teachers.MINILM, static_table.NAME, BM25)
-"""What an embedding is compared with; each is scored as a bundle is."""
+"""Baselines of an embedding; each is scored like a bundle."""
 
 
 def command(
@@ -70,7 +70,7 @@ def record(
     data: Path,
     parser: str | None,
 ) -> Iterator[str]:
-    """The figures as lines of text, as they are measured; `results/suite/<model>.json` holds them in the end.
+    """The figures as lines of text, while they are measured; at the end `results/suite/<model>.json` is written.
 
     Without `results`, or with `rows`, which takes a part of each set, nothing is written. Raises
     ConfigError for a model that is no bundle's folder, DataMissing.
@@ -79,9 +79,9 @@ def record(
         raise ConfigError(f"{model} is no bundle's folder: name one, such as bundles/ms-san-nli")
     with nullcontext() if model in BASELINES else open_folder(Path(model), parser) as local:
         figures = []
-        for one in _figures(model, local, split=split, rows=rows, data=data):
-            figures.append(one)
-            yield _line(one)
+        for score in _figures(model, local, split=split, rows=rows, data=data):
+            figures.append(score)
+            yield _line(score)
         if results is None or rows is not None:
             return
         name = model if local is None else local.card.name
@@ -89,19 +89,19 @@ def record(
         suffix = "" if split == "dev" else f"-{split}"
         file = results / "suite" / f"{name}{suffix}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        found = {"model": name, "version": version, "split": split}
-        write_json(file, found | {"figures": [asdict(one) for one in figures]})
+        fields = {"model": name, "version": version, "split": split}
+        write_json(file, fields | {"figures": [asdict(score) for score in figures]})
         yield from _compared(name, file.parent, suffix)
 
 
 def _compared(name: str, folder: Path, suffix: str) -> Iterator[str]:
-    """The mean of each kind of work, beside the baselines that have been scored; nothing for another kind of model."""
+    """The mean of each kind of work, of the model and of the baselines that have a record; nothing for a classifier."""
     kinds = (*embedding_suite.KINDS, "mean")
-    for model in (name, *(one for one in BASELINES if one != name)):
+    for model in (name, *(baseline for baseline in BASELINES if baseline != name)):
         file = folder / f"{model}{suffix}.json"
         if not file.is_file():
             continue
-        figures = [Figure(**one) for one in json.loads(file.read_bytes())["figures"]]
+        figures = [Figure(**score) for score in json.loads(file.read_bytes())["figures"]]
         means = embedding_suite.means(figures)
         if model == name and not means:
             return
@@ -110,9 +110,9 @@ def _compared(name: str, folder: Path, suffix: str) -> Iterator[str]:
         )
 
 
-def _line(one: Figure) -> str:
-    rows = "" if one.rows is None else f" ({one.rows} rows)"
-    return f"{one.dataset}: {one.metric} {one.value:.4f}{rows}"
+def _line(score: Figure) -> str:
+    rows = "" if score.rows is None else f" ({score.rows} rows)"
+    return f"{score.dataset}: {score.metric} {score.value:.4f}{rows}"
 
 
 def _figures(
@@ -123,17 +123,18 @@ def _figures(
     card = local.card
     if card.kind == "embedding":
         words = word_means(read(Path(model)))
-        below = embedded(words, data, split, rows)
-        named = (Figure(WORDS + one.dataset, one.metric, one.value, one.rows) for one in below)
-        return chain(_embedding(local.embed, data, split, rows), named)
+        of_words = embedded(words, data, split, rows)
+        renamed = (replace(score, dataset=WORDS + score.dataset) for score in of_words)
+        return chain(_embedding(local.embed, data, split, rows), renamed)
     task = tasks.get(card.task)
     if card.kind == "relatedness":
-        found = measure(task, split, data, local)
-        return (Figure(one.dataset, one.metric, one.value, one.rows) for one in found)
+        scores = measure(task, split, data, local)
+        return (Figure(each.dataset, each.metric, each.value, each.rows) for each in scores)
     order = NLI_LABELS if card.kind == "nli" else task.labels
-    own = {task.name: (task.dev if split == "dev" else task.test).read}
-    own |= MORE.get((task.name, split), {})
-    sets = NLI[split] if card.kind == "nli" else own
+    sets = {task.name: (task.dev if split == "dev" else task.test).read}
+    sets |= MORE.get((task.name, split), {})
+    if card.kind == "nli":
+        sets = dict(NLI[split])
 
     def logits(examples: Sequence[Example]) -> Numbers:
         return local.ordered_logits(examples, order)
@@ -153,7 +154,7 @@ def _baseline(name: str, data: Path, split: Split, rows: int | None) -> Iterator
 
 
 def _embedding(embed: Embed, data: Path, split: Split, rows: int | None) -> Iterator[Figure]:
-    """What `embedded` gives and, on dev, the six kinds of work; with `rows` only the former."""
+    """The figures of `embedded` and, on dev and without `rows`, of the six kinds of work."""
     yield from embedded(embed, data, split, rows)
     if rows is None and split == "dev":
         yield from embedding_suite.figures(embed, data)

@@ -26,7 +26,7 @@ from tools.tasks.senteval import SUBJ
 
 BATCH = 64
 ROUNDS, ROUND_SIZE, WARM_UP = 5, 256, 2048
-"""Of the speed: rounds, in which the models take turns, texts a round, and texts before them that do not count."""
+"""For the speed: rounds, in which the models take turns, texts a round, and texts before them that do not count."""
 
 
 def command(
@@ -61,7 +61,7 @@ def record(
         if local:
             name, version = local.card.name, local.card.version
             embed = partial(local.encode, batch_size=BATCH)
-        texts = [one.texts[0] for one in SUBJ.read(data)]
+        texts = [example.texts[0] for example in SUBJ.read(data)]
         speed, peer_speed = speeds((embed, peer), texts)
         measured = {
             "model": name,
@@ -91,15 +91,15 @@ def similarities(embed: Embed, data: Path) -> dict[str, float]:
 def speeds(models: Sequence[Embed], texts: Sequence[str]) -> list[float]:
     """Sentences per second of each model: the median over rounds, each on other texts.
 
-    The last WARM_UP texts come first, uncounted: a parser that has read nothing yet knows no word.
+    The last WARM_UP texts are read first and not counted: a new parser knows no word yet.
     """
     rates: list[list[float]] = [[] for _ in models]
     for embed in models:
         embed(texts[-WARM_UP:])
     for number in range(ROUNDS):
         group = texts[number * ROUND_SIZE : (number + 1) * ROUND_SIZE]
-        for embed, seen in zip(models, rates, strict=True):
+        for embed, model_rates in zip(models, rates, strict=True):
             started = time.perf_counter()
             embed(group)
-            seen.append(len(group) / (time.perf_counter() - started))
-    return [statistics.median(seen) for seen in rates]
+            model_rates.append(len(group) / (time.perf_counter() - started))
+    return [statistics.median(model_rates) for model_rates in rates]

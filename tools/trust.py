@@ -1,4 +1,4 @@
-"""trust: what bundles' pictures are worth, into the cards of their copies."""
+"""trust: measures how far bundles' explanations can be trusted, and writes the figures into the cards of copies."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,7 +79,9 @@ def measure(
     task = task_of(bundle)
     dev = task.dev.read(data)
     examples = evenly(dev, rows)
-    (_, value), *controls = ControlScores(bundle, parse.Parser.load(parser), task, examples).every()
+    (_, value), *controls = ControlScores(
+        bundle, parse.Parser.load(parser), task, examples
+    ).scores()
     with open_folder(folder, parser) as model:
         trust = TrustCard.model_validate(
             {
@@ -92,19 +94,19 @@ def measure(
             }
         )
         try:
-            measured = gradient_scores(model, task, dev, gradients)
+            gradient_card = gradient_scores(model, task, dev, gradients)
         except BadInput as error:
             if error.code != "no_gradients":
                 raise
-            measured = None
-    trust = trust.model_copy(update={"gradients": measured})
+            gradient_card = None
+    trust = trust.model_copy(update={"gradients": gradient_card})
     return write(out, bundle.card.fields() | {"trust": trust}, bundle.files)
 
 
 def _curves(model: LocalModel, task: Task, examples: Sequence[Example]) -> dict[str, float | None]:
-    """Means over the texts that have curves: TrustCard's fields."""
+    """Fields of TrustCard: means over the texts that have curves."""
     options = ExplainOptions(evidence=True, curves=True)
-    found: dict[str, list[float]] = {"attention": [], "evidence": [], "random": []}
+    areas: dict[str, list[float]] = {"attention": [], "evidence": [], "random": []}
     correlations = []
     for example in track(examples, "curves", transient=True):
         explained = explain(model, task, example, options)
@@ -112,16 +114,16 @@ def _curves(model: LocalModel, task: Task, examples: Sequence[Example]) -> dict[
         if curves is None or evidence is None:  # a text of one token
             continue
         orders = curves["deleted"]["orders"]
-        areas = {one["name"]: one["normalised_comprehensiveness"] for one in orders}
-        if (whole := [areas[name] for name in found]) and None not in whole:
-            for name in found:
-                found[name].append(areas[name] or 0.0)
+        by_name = {order["name"]: order["normalised_comprehensiveness"] for order in orders}
+        if None not in [by_name[name] for name in areas]:
+            for name in areas:
+                areas[name].append(by_name[name] or 0.0)
         correlation = pooling(evidence)
         correlations += [] if correlation is None else [correlation]
-    attention, random = np.array(found["attention"]), np.array(found["random"])
+    attention, random = np.array(areas["attention"]), np.array(areas["random"])
     return {
         "sentences": len(attention),
-        **{name: float(np.mean(values)) for name, values in found.items()},
+        **{name: float(np.mean(values)) for name, values in areas.items()},
         "wins": float((attention > random).mean()),
         "correlation": float(np.mean(correlations)) if correlations else None,
     }

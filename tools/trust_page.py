@@ -14,13 +14,13 @@ BEGIN, END = (
 
 
 def write_page(page: Path, cards: Sequence[Card]) -> None:
-    """Replace what is between the marks. Raises CommandError where they are missing."""
+    """Replace the text between the marks. Raises CommandError where they are missing."""
     text = page.read_text(encoding="utf-8")
     if BEGIN not in text or END not in text:
         raise CommandError(f"{page} does not hold the lines {BEGIN} and {END}")
     before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    made = f"{before}{BEGIN}\n\n{tables(cards)}\n{END}{after}"
-    write_file(page, lambda part: part.write_text(made, encoding="utf-8"))
+    new_text = f"{before}{BEGIN}\n\n{tables(cards)}\n{END}{after}"
+    write_file(page, lambda part: part.write_text(new_text, encoding="utf-8"))
 
 
 def tables(cards: Sequence[Card]) -> str:
@@ -35,13 +35,16 @@ def tables(cards: Sequence[Card]) -> str:
         "| rank correlation | sentences |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    said = []
+    verdicts = []
     for card in cards:
         trust = card.trust
         if trust is None:
-            said.append(f"- `{card.name}`: not measured.")
+            verdicts.append(f"- `{card.name}`: not measured.")
             continue
-        rows = [("as trained", trust.value), *((one.name, one.value) for one in trust.controls)]
+        rows = [
+            ("as trained", trust.value),
+            *((control.name, control.value) for control in trust.controls),
+        ]
         controls += [
             f"| `{card.name}` | {name} | {trust.dataset}, {trust.rows:,} rows | {trust.metric} "
             f"| {value:.3f} | {f'{value - trust.value:+.3f}' if name != 'as trained' else ''} |"
@@ -52,19 +55,19 @@ def tables(cards: Sequence[Card]) -> str:
             f"| `{card.name}` | {trust.attention:.2f} | {trust.evidence:.2f} | {trust.random:.2f} "
             f"| {trust.wins:.0%} | {correlation} | {trust.sentences} |"
         )
-        if (found := trust.gradients) is not None:
-            rank = "" if found.correlation is None else f"{found.correlation:.2f}"
+        if (scores := trust.gradients) is not None:
+            rank = "" if scores.correlation is None else f"{scores.correlation:.2f}"
             gradients.append(
-                f"| `{card.name}` | {found.median:.1%} | {found.p95:.1%} | {found.complete:.0%} "
-                f"| {found.spread:.1%} | {found.intervals:.0f} | {rank} | {found.sentences} |"
+                f"| `{card.name}` | {scores.median:.1%} | {scores.p95:.1%} | {scores.complete:.0%} "
+                f"| {scores.spread:.1%} | {scores.intervals:.0f} | {rank} | {scores.sentences} |"
             )
-        said.append(f"- `{card.name}`: {verdict(trust)}")
-    tables = [said, controls, curves, *([gradients] if len(gradients) > 2 else [])]
+        verdicts.append(f"- `{card.name}`: {verdict(trust)}")
+    tables = [verdicts, controls, curves, *([gradients] if len(gradients) > 2 else [])]
     return "\n".join(line for table in tables for line in (*table, ""))
 
 
 def verdict(trust: TrustCard) -> str:
-    """What a picture of this model is worth, in one sentence."""
+    """How far this model's attention explains its answers, in one sentence."""
     margin = 2 * (trust.wins * (1 - trust.wins) / trust.sentences) ** 0.5
     if trust.wins - margin > 0.5:
         beats = "attention beats random orders"
@@ -73,7 +76,7 @@ def verdict(trust: TrustCard) -> str:
     else:
         beats = "attention cannot be told from random orders"
     uniform = next(
-        (one.value for one in trust.controls if one.name == "uniform attention"), trust.value
+        (each.value for each in trust.controls if each.name == "uniform attention"), trust.value
     )
     return (
         f"{beats} ({trust.wins:.0%} of {trust.sentences} sentences); "

@@ -1,7 +1,7 @@
-"""unpack: the runs in `adapters/`, which git holds in 8 bits, as runs.
+"""unpack: turns the folders in `adapters/`, whose weights are stored in 8 bits, into runs.
 
-`best.pt` there has the matrices as bytes with a scale for each row, and leaves out what is the same in the run that it
-names, in the same folder.
+Their `best.pt` has the matrices as bytes with a scale for each row, without the weights that equal those of the run
+that it names, in the same folder.
 """
 
 import shutil
@@ -16,9 +16,9 @@ from heedful.training.errors import RunMissing
 
 PACKED = "best.pt"
 SCALE = ":scale"
-"""After the name of a matrix in 8 bits: the scales of its rows (O, 1), which it has to be multiplied by."""
+"""Suffix of the name of the scales (O, 1) of a matrix in 8 bits, whose rows they multiply."""
 BASE_RUN = ":over"
-"""Key of the name of the run in the same folder that holds the weights which this one leaves out."""
+"""Key of the name of the run, in the same folder, that has the omitted weights."""
 
 
 def command(
@@ -33,7 +33,7 @@ def command(
 
 
 def unpack(adapter: Path, runs: Path) -> Path:
-    """The run's folder. Raises RunMissing, RunDamaged."""
+    """Write the run; returns its folder. Raises RunMissing, RunDamaged."""
     weights = _float(_stored(adapter))
     run = runs / adapter.name
     run.mkdir(parents=True, exist_ok=True)
@@ -48,17 +48,17 @@ def _stored(adapter: Path) -> dict[str, Tensor]:
         raise RunMissing(
             f"{adapter} holds no {PACKED}: name a folder of adapters/, next to the others"
         )
-    own = checkpoint.load(adapter / PACKED)
-    base = own.pop(BASE_RUN, None)
-    return _stored(adapter.parent / base) | own if base else own
+    weights = checkpoint.load(adapter / PACKED)
+    base = weights.pop(BASE_RUN, None)
+    return _stored(adapter.parent / base) | weights if base else weights
 
 
 def _float(stored: dict[str, Tensor]) -> dict[str, Tensor]:
-    """In float32."""
-    found: dict[str, Tensor] = {}
-    for name, one in stored.items():
+    """The weights in float32."""
+    weights: dict[str, Tensor] = {}
+    for name, tensor in stored.items():
         if name + SCALE in stored:
-            found[name] = one * stored[name + SCALE]
+            weights[name] = tensor * stored[name + SCALE]
         elif not name.endswith(SCALE):
-            found[name] = one.float() if one.is_floating_point() else one
-    return found
+            weights[name] = tensor.float() if tensor.is_floating_point() else tensor
+    return weights

@@ -20,7 +20,8 @@ _VOWELS = "aeiou"
 
 @dataclass(frozen=True, slots=True)
 class Synset:
-    """Words of one meaning, its hypernyms' offsets, and (own word, offset, other word) of each antonym."""
+    """Words of one meaning, the offsets of its hypernyms, and (number of the word, offset, number of the other word) of
+    each antonym."""
 
     words: tuple[str, ...]
     hypernyms: tuple[int, ...]
@@ -83,12 +84,12 @@ class WordNet:
         return self._synsets[pos][offset]
 
     def share(self, lemma: str, pos: str, *, sense: int | None = None) -> float:
-        """How much of the lemma's use is this part of speech (and sense, from 1), by WordNet's counts plus 1/2."""
+        """The share of the lemma's uses in this part of speech (and sense, from 1), by WordNet's counts plus 1/2."""
         if not self.senses(lemma, pos):
             return 0.0
         counts = self._counts.get(lemma, {})
         total = sum(counts.values()) + sum(
-            0.5 * len(self.senses(lemma, one)) for one in _POS.values()
+            0.5 * len(self.senses(lemma, each)) for each in _POS.values()
         )
         numbers = range(1, len(self.senses(lemma, pos)) + 1) if sense is None else (sense,)
         return sum(counts.get((pos, number), 0) + 0.5 for number in numbers) / total
@@ -99,18 +100,18 @@ class WordNet:
         distance = 0
         while level:
             distance += 1
-            level = [h for one in level for h in self.synset("n", one).hypernyms]
-            level = [one for one in dict.fromkeys(level) if one not in reached]
+            hypernyms = [above for each in level for above in self.synset("n", each).hypernyms]
+            level = [each for each in dict.fromkeys(hypernyms) if each not in reached]
             reached.update(level)
-            yield from ((one, distance) for one in level)
+            yield from ((each, distance) for each in level)
 
     def antonyms(self, lemma: str) -> Iterator[str]:
         """Direct antonyms of the adjective's first sense."""
         for offset in self.senses(lemma, "a")[:1]:
             synset = self.synset("a", offset)
-            for own, other, place in synset.antonyms:
-                if synset.words[own].lower() == lemma:
-                    yield self.synset("a", other).words[place].lower()
+            for number, other, other_number in synset.antonyms:
+                if synset.words[number].lower() == lemma:
+                    yield self.synset("a", other).words[other_number].lower()
 
     def singular(self, form: str) -> str | None:
         """The noun whose plural `form` is, else None."""
@@ -119,8 +120,8 @@ class WordNet:
         candidates = [form[:-1]] if form.endswith("s") and not form.endswith("ss") else []
         candidates += [form[:-3] + "y"] if form.endswith("ies") else []
         candidates += [form[:-2]] if form.endswith(("ches", "shes", "ses", "xes", "zes")) else []
-        nouns = (one for one in reversed(candidates) if self.senses(one, "n"))
-        return next((one for one in nouns if self.plural(one) == form), None)
+        nouns = (each for each in reversed(candidates) if self.senses(each, "n"))
+        return next((noun for noun in nouns if self.plural(noun) == form), None)
 
     def plural(self, noun: str) -> str:
         if noun == "person":

@@ -1,4 +1,4 @@
-"""Runs the programs, and writes what came of them into docs/clients.md."""
+"""Runs the clients' programs, and writes their results into docs/clients.md."""
 
 import json
 import os
@@ -33,8 +33,8 @@ VERSION = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
 class Client:
     program: str
     package: str | None = None  # None for a program of the system
-    module: str | None = None  # that it imports
-    command: tuple[str, ...] = ()  # of a program of the system: what prints its version
+    module: str | None = None  # the module that the program imports
+    command: tuple[str, ...] = ()  # prints the version of a program of the system
 
     @property
     def name(self) -> str:
@@ -61,17 +61,17 @@ CLIENTS = (
 class Row:
     client: Client
     version: str
-    did: tuple[str, ...]
+    results: tuple[str, ...]  # the names of what worked
     fault: str | None = None
 
 
 def in_this_environment() -> list[Client]:
     """The clients that can be run without `make clients`."""
-    return [one for one in CLIENTS if one.module is None or find_spec(one.module)]
+    return [client for client in CLIENTS if client.module is None or find_spec(client.module)]
 
 
 def reference(url: str) -> list[float]:
-    """The long document's vector, by hand."""
+    """The long document's vector, by a plain HTTP request."""
     body = {"input": DOCUMENT, "model": MODEL}
     answer = httpx.post(f"{url}/v1/embeddings", json=body, timeout=PATIENCE)
     assert "X-Windows" in answer.headers
@@ -86,7 +86,7 @@ def run(
     python: Path,
     extra: Mapping[str, str] | None = None,
 ) -> Row:
-    """Run the client's program, with `extra` in its environment, and compare what it got."""
+    """Run the client's program, with `extra` in its environment, and compare its results."""
     command = (python, "-m", f"tools.clients.programs.{client.program}", url)
     environment = {**os.environ, **QUIET, **(extra or {})}
     done = subprocess.run(
@@ -95,13 +95,13 @@ def run(
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no message"]
         return Row(client, version(client, python), (), lines[-1][:300])
-    found = json.loads(done.stdout.splitlines()[-1])
+    results = json.loads(done.stdout.splitlines()[-1])
     fault = None
-    if "document" in found and not np.allclose(found["document"], expected, atol=1e-5):
-        fault = "its vector of the document is another one"
-    if found.get("1,000 texts", 1000) != 1000:
-        fault = f"{found['1,000 texts']} vectors of 1,000 texts"
-    return Row(client, version(client, python), tuple(found), fault)
+    if "document" in results and not np.allclose(results["document"], expected, atol=1e-5):
+        fault = "its vector of the document differs"
+    if results.get("1,000 texts", 1000) != 1000:
+        fault = f"{results['1,000 texts']} vectors of 1,000 texts"
+    return Row(client, version(client, python), tuple(results), fault)
 
 
 def version(client: Client, python: Path) -> str:
@@ -114,7 +114,9 @@ def cell(row: Row) -> str:
     """What works, or why not."""
     if row.fault is not None:
         return f"no: {row.fault}"
-    return "; ".join("a document of 3,000 words" if one == "document" else one for one in row.did)
+    return "; ".join(
+        "a document of 3,000 words" if name == "document" else name for name in row.results
+    )
 
 
 def table(rows: list[Row]) -> str:

@@ -1,6 +1,6 @@
-"""The encoders that the papers compare theirs with, by the names of the repository's configurations.
+"""The baselines of the papers, by their names in the repository's configurations.
 
-`--tasks tools.tasks` brings them: importing this module adds them to `models.registry`.
+Importing this module adds them to `models.registry`; `tools.tasks` imports it.
 """
 
 from functools import partial

@@ -25,9 +25,9 @@ def write_parser(
 ) -> dict[str, float]:
     """Train, score on the gold sentences of EWT test, and write the pipeline to `out`, whole.
 
-    The teacher, its trees and the weights are kept in `cache`: an interrupted run continues after what
-    is there. Returns UAS and LAS, 0..1. Raises DataMissing, ParityError; ParserError where `out` exists: a bundle
-    loads only with the parser that it was trained with, so that none is replaced by accident.
+    The teacher, its trees and the weights are kept in `cache`, from which an interrupted run continues. Returns UAS
+    and LAS, 0..1. Raises DataMissing, ParityError; ParserError where `out` exists: a bundle loads only with the parser
+    of its training, so that no parser may be replaced by accident.
     """
     if out.exists():
         raise ParserError(f"{out} exists: name another folder, or remove it first")
@@ -92,7 +92,7 @@ def command(
     threads: Threads = 1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every step.")] = 1,
 ) -> None:
-    """Train the dependency parser on UD English EWT and on a teacher's trees of plain texts, from nothing."""
+    """Train the dependency parser on UD English EWT and on a teacher's trees of plain texts."""
     torch.set_num_threads(threads)
     console = Console()
     scores = write_parser(data, out, seed=seed, cache=cache, console=console)

@@ -1,7 +1,7 @@
-"""What the arc parser learns from: words as rows of hashed tables, governors and relations with their shares.
+"""The training data of the arc parser: words as rows of hashed tables, governors and relations with their shares.
 
-Gold trees give each word one governor; the teacher's (`tools.parser.soft_trees`) share it among a few. A text of
-a batch is one to four sentences, as requests are.
+In gold trees each word has one governor; in the teacher's (`tools.parser.soft_trees`) a few share it. A text of a batch
+is one to four sentences, like a request.
 """
 
 import random
@@ -25,7 +25,7 @@ from tools.parser.soft_trees import CANDIDATES, SoftTrees
 from tools.parser.treebank import SENTENCES_A_DOCUMENT
 
 ALL = 255
-"""The share of a word's only governor."""
+"""The share of a single governor."""
 COLUMNS = [ORTH, NORM, *ATTRIBUTES]
 CELLS = 3000
 """Words of a batch, padding counted."""
@@ -40,7 +40,7 @@ class Corpus:
     starts: Ints  # (T + 1,), where each text begins among the words
     words: Hashes  # (N, 6): ORTH, NORM and the ATTRIBUTES
     heads: npt.NDArray[np.int16]  # (N, CANDIDATES), counted from 1 in the text; 0 is the root
-    head_shares: Bytes  # (N, CANDIDATES), of 255; all 0 for a word that teaches nothing
+    head_shares: Bytes  # (N, CANDIDATES), of 255; all 0 for a word that is not learned from
     names: Bytes  # (N, CANDIDATES), relations to the first of `heads`
     name_shares: Bytes  # (N, CANDIDATES), of 255
 
@@ -57,18 +57,18 @@ def gold(nlp: Language, documents: Sequence[Doc], labels: Sequence[str]) -> Corp
     number = {name: i for i, name in enumerate(labels)}
     words, heads, names = [], [], []
     for reference in documents:
-        read = nlp.make_doc(reference.text)
-        if not len(read) or any(token.is_space for token in read):
+        doc = nlp.make_doc(reference.text)
+        if not len(doc) or any(token.is_space for token in doc):
             continue
-        own, relations = Example(read, reference).get_aligned_parse(projectivize=False)
-        words.append(read.to_array(COLUMNS))
+        aligned, relations = Example(doc, reference).get_aligned_parse(projectivize=False)
+        words.append(doc.to_array(COLUMNS))
         heads.append(
-            [-1 if head is None else 0 if head == i else head + 1 for i, head in enumerate(own)]
+            [-1 if head is None else 0 if head == i else head + 1 for i, head in enumerate(aligned)]
         )
         names.append([number.get(relation or "", -1) for relation in relations])
     flat_heads, flat_names = (np.concatenate(column) for column in (heads, names))
     return Corpus(
-        _starts([len(one) for one in words]),
+        _starts([len(rows) for rows in words]),
         np.concatenate(words),
         _first(flat_heads),
         _first(ALL * (flat_heads >= 0)).astype(np.uint8),
@@ -78,10 +78,10 @@ def gold(nlp: Language, documents: Sequence[Doc], labels: Sequence[str]) -> Corp
 
 
 def silver(nlp: Language, parts: Sequence[SoftTrees]) -> Corpus:
-    """The teacher's. Raises ValueError where `nlp` makes other tokens than the teacher read."""
+    """The teacher's trees. Raises ValueError where `nlp` makes other tokens than the teacher read."""
     words = [nlp.make_doc(text).to_array(COLUMNS) for part in parts for text in part.texts]
     lengths = np.concatenate([part.lengths for part in parts])
-    if not np.array_equal(lengths, [len(one) for one in words]):
+    if not np.array_equal(lengths, [len(rows) for rows in words]):
         raise ValueError("the soft trees were made with another tokenizer: remove them")
     heads, head_shares, names, name_shares = (
         np.concatenate([getattr(part, name) for part in parts])
@@ -121,31 +121,35 @@ class Reader:
         self._rows = hashed_rows(corpus.words[first, 2:], tables)
 
     def batch(self, texts: Sequence[Sequence[int]]) -> Batch:
-        """Each of `texts` joins texts of the corpus, by their numbers."""
-        kept, corpus = [], self.corpus
+        """A batch of texts, each of which joins texts of the corpus with these numbers."""
+        joined, corpus = [], self.corpus
         for numbers in texts:
             spans = [np.arange(*corpus.starts[i : i + 2]) for i in numbers]
-            before = np.repeat(np.cumsum([0, *map(len, spans[:-1])]), [len(one) for one in spans])
-            kept.append((np.concatenate(spans), before))
-        size = (len(texts), max(len(words) for words, _ in kept))
+            lengths = [len(span) for span in spans]
+            offsets = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
+            joined.append((np.concatenate(spans), offsets))
+        size = (len(texts), max(len(words) for words, _ in joined))
         places = np.zeros(size, np.int64)
         targets = [np.zeros((*size, CANDIDATES), np.int64) for _ in range(4)]
         sources = [getattr(corpus, field.name) for field in fields(corpus)[2:]]
-        for row, (words, before) in enumerate(kept):
+        for row, (words, offsets) in enumerate(joined):
             places[row, : len(words)] = self._kinds[words] + 1
             for target, source in zip(targets, sources, strict=True):
                 target[row, : len(words)] = source[words]
             heads = targets[0][row, : len(words)]
-            heads += np.where(heads > 0, before[:, None], 0)
+            heads += np.where(heads > 0, offsets[:, None], 0)
         unique, inverse = np.unique(places[places > 0], return_inverse=True)
         places[places > 0] = inverse + 1
         rows = torch.from_numpy(self._rows[unique - 1])
-        made = [torch.from_numpy(target) for target in targets]
-        return Batch(rows, torch.from_numpy(places), made[0], made[1] / ALL, made[2], made[3] / ALL)
+        tensors = [torch.from_numpy(array) for array in (places, *targets)]
+        positions, governors, governor_shares, relations, relation_shares = tensors
+        return Batch(
+            rows, positions, governors, governor_shares / ALL, relations, relation_shares / ALL
+        )
 
 
 def single(corpus: Corpus) -> list[list[list[int]]]:
-    """Batches of texts as they stand, of like lengths."""
+    """Batches of the corpus' texts, of similar lengths."""
     return [[[i] for i in batch] for batch in plan(corpus.lengths.tolist(), CELLS)]
 
 
@@ -158,29 +162,29 @@ def joined(
     for order in orders:
         start = 0
         while start < len(order):
-            wanted = list(order[start : start + rng.choice(SENTENCES_A_DOCUMENT)])
-            while len(wanted) > 1 and sum(lengths[i] for i in wanted) > LONGEST:
-                wanted.pop()
-            texts.append(wanted)
-            start += len(wanted)
+            text = list(order[start : start + rng.choice(SENTENCES_A_DOCUMENT)])
+            while len(text) > 1 and sum(lengths[i] for i in text) > LONGEST:
+                text.pop()
+            texts.append(text)
+            start += len(text)
     rng.shuffle(texts)
-    batches = plan([sum(lengths[i] for i in one) for one in texts], CELLS)
+    batches = plan([sum(lengths[i] for i in text) for text in texts], CELLS)
     rng.shuffle(batches)
     return [[texts[i] for i in batch] for batch in batches]
 
 
-def both(one: Corpus, other: Corpus) -> Corpus:
-    """The texts of one, then those of the other."""
-    starts = np.concatenate([one.starts, one.starts[-1] + other.starts[1:]])
-    rest = [
-        np.concatenate([getattr(one, field.name), getattr(other, field.name)])
-        for field in fields(one)[1:]
+def concatenated(first: Corpus, second: Corpus) -> Corpus:
+    """The texts of the first corpus, then those of the second."""
+    starts = np.concatenate([first.starts, first.starts[-1] + second.starts[1:]])
+    columns = [
+        np.concatenate([getattr(first, field.name), getattr(second, field.name)])
+        for field in fields(first)[1:]
     ]
-    return Corpus(starts, *rest)
+    return Corpus(starts, *columns)
 
 
 def _first(values: Ints) -> npt.NDArray[np.int16]:
-    """(N,) -> (N, CANDIDATES): the first of them, and 0; what is less than 0 becomes 0."""
+    """(N,) -> (N, CANDIDATES): the values, negative ones as 0, in the first column, and 0 in the others."""
     column = np.zeros((len(values), CANDIDATES), np.int16)
     column[:, 0] = values.clip(min=0)
     return column

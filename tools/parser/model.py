@@ -1,7 +1,7 @@
 """The arc parser: words -> scores of their governors and of the relations to them, by convolutions alone.
 
-Words are hashed as spaCy's `MultiHashEmbed` has them (text.hashed_words): the rows of an attribute's table are
-summed, the attributes' sums joined and mixed by a maxout. Residual convolutions, x + LN(relu(W [x-d; x; x+d])),
+Words are hashed as in spaCy's `MultiHashEmbed` (text.hashed_words): the rows of an attribute's table are summed, and
+the attributes' sums are joined and mixed by a maxout. Residual convolutions, x + LN(relu(W [x-d; x; x+d])),
 read a word's surroundings. Arcs are dot products of a word as dependent and another as governor (Dozat and
 Manning 2017, without the middle matrix); a part of both is rotated by the word's position (rotary position embedding,
 Su et al. 2021), so that their product depends on the distance. Relations are scored as Kiperwasser and
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 FAR = -1e4
-"""Score of a governor that is none: the word itself, or padding."""
+"""Score of an impossible governor: the word itself, or padding."""
 PIECES = 2
 """Pieces of the maxout."""
 DILATIONS = (1, 1, 2, 4)
@@ -31,11 +31,11 @@ class Words(nn.Module):
 
     def __init__(self, tables: Sequence[int], embedding: int, width: int) -> None:
         super().__init__()
-        made = [nn.EmbeddingBag(rows, embedding, mode="sum") for rows in tables]
-        self.tables = nn.ModuleList(made)
+        bags = [nn.EmbeddingBag(rows, embedding, mode="sum") for rows in tables]
+        self.tables = nn.ModuleList(bags)
         self.mix = nn.Linear(embedding * len(tables), PIECES * width)
         self.norm = nn.LayerNorm(width)
-        for table in made:
+        for table in bags:
             nn.init.uniform_(table.weight, -0.1, 0.1)
 
     def forward(self, rows: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ class Window(nn.Module):
 
 
 class ArcParser(nn.Module):
-    """The distinct words of a batch, and which of them stands at each position -> scores of arcs and of relations."""
+    """The distinct words of a batch, and the number of the word at each position -> scores of arcs and of relations."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class ArcParser(nn.Module):
         return self.read(functional.embedding(places, vectors), places > 0)
 
     def read(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Word vectors (B, L, D) and which positions hold a word (B, L) -> as `forward`."""
+        """Word vectors (B, L, D) and whether each position holds a word (B, L) -> the results of `forward`."""
         x = self.dropout(x)
         for window in self.windows:
             x = self.dropout(window(x, mask))
@@ -120,8 +120,8 @@ class ArcParser(nn.Module):
         """(B, L, L) [dependent, governor]."""
         cos, sin = rotary_table(x.shape[1], self.rotary)
         dependent, governor = (
-            torch.cat([one[..., : self.arc], rotate(one[..., self.arc :], cos, sin)], -1)
-            for one in (self.dependent(x), self.governor(x))
+            torch.cat([role[..., : self.arc], rotate(role[..., self.arc :], cos, sin)], -1)
+            for role in (self.dependent(x), self.governor(x))
         )
         scores = dependent @ governor.transpose(1, 2) / (self.arc + self.rotary) ** 0.5
         with_prior: Tensor = scores + self.prior(x).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""A trained arc parser -> a spaCy pipeline that holds no torch: in bytes, and compared with torch."""
+"""A trained arc parser -> a spaCy pipeline without torch: weights in bytes, compared with torch."""
 
 import copy
 import json
@@ -28,15 +28,15 @@ from tools.parser.training import Trained
 TOLERANCE = 1e-3
 """Largest difference of scores, whose size is about ten, between torch and the float graph."""
 AGREEING = 0.97
-"""Share of governors that the bytes must leave as they are."""
+"""Least share of governors that must be the same in bytes as in floats."""
 CHECKED = 20
-"""Batches of the sample that are compared."""
+"""Batches of the sample to compare."""
 
 
 def pipeline(trained: Trained, sample: Corpus, *, agreeing: float = AGREEING) -> Language:
-    """Tokenizer and parser, ready to be used or written.
+    """The pipeline of tokenizer and parser.
 
-    The steps of the bytes are measured on `sample`. Raises ParityError where they move more than
+    The steps of the bytes are measured on `sample`. Raises ParityError where they change more than
     1 - `agreeing` of its governors.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -64,14 +64,14 @@ def files(
         raise ParityError(f"in bytes only {share:.3f} of the governors are those of floats")
     arrays = words(model, steps["window0"])
     content = BytesIO()
-    np.savez(content, **arrays)  # type: ignore[arg-type]  # its keywords are typed as flags too
-    about = {"labels": list(labels), "speeds": speeds(model.rotary).tolist()}
-    config = json.dumps(about, indent=1).encode()
+    np.savez(content, **arrays)  # type: ignore[arg-type]  # numpy types its keywords as flags
+    settings = {"labels": list(labels), "speeds": speeds(model.rotary).tolist()}
+    config = json.dumps(settings, indent=1).encode()
     return {GRAPH: graph, WORDS: content.getvalue(), CONFIG: config}
 
 
 def words(model: ArcParser, step: float) -> dict[str, npt.NDArray[np.generic]]:
-    """What the word vectors come from (text.hashed_words), and the last layer of the relations."""
+    """The tables of the word vectors (text.hashed_words), and the last layer of the relations."""
     weights = {name: value.detach().float().numpy() for name, value in model.state_dict().items()}
     arrays: dict[str, npt.NDArray[np.generic]] = {}
     for i in range(len(model.words.tables)):
@@ -87,11 +87,11 @@ def words(model: ArcParser, step: float) -> dict[str, npt.NDArray[np.generic]]:
 
 
 def measured(model: ArcParser, sample: Corpus) -> dict[str, float]:
-    """What a byte is worth of each thing that is rounded: its largest value over `sample`, by 127 or 255."""
-    most: dict[str, float] = {}
+    """The byte step of each rounded value: its largest magnitude over `sample`, by 127 or 255."""
+    largest: dict[str, float] = {}
 
     def note(name: str, values: torch.Tensor) -> None:
-        most[name] = max(most.get(name, 0.0), float(values.abs().max()))
+        largest[name] = max(largest.get(name, 0.0), float(values.abs().max()))
 
     hooks = [
         window.register_forward_pre_hook(
@@ -115,11 +115,11 @@ def measured(model: ArcParser, sample: Corpus) -> dict[str, float]:
             model.relations(dependents, governors, (scores.argmax(-1) - 1).clamp(min=0))
     for hook in hooks:
         hook.remove()
-    return {name: value / (255 if name == "pairs_read" else 127) for name, value in most.items()}
+    return {name: value / (255 if name == "pairs_read" else 127) for name, value in largest.items()}
 
 
 def check(model: ArcParser, floats: bytes, graph: bytes, step: float, sample: Corpus) -> float:
-    """Compare the graph of floats with torch; the share of governors that are the same in bytes.
+    """Compare the graph of floats with torch; returns the share of governors that are the same in bytes.
 
     Raises ParityError.
     """
@@ -128,15 +128,15 @@ def check(model: ArcParser, floats: bytes, graph: bytes, step: float, sample: Co
     agreeing = known = 0
     for texts in single(sample)[:CHECKED]:
         rows = [sample.words[slice(*sample.starts[i : i + 2]), 2:] for (i,) in texts]
-        asked = feeds([vectors(one) for one in rows], model.rotary)
-        exact, rounded = (session.run(list(OUTPUTS), asked) for session in sessions)
-        inside = asked["inside"][..., 0]
-        x = (torch.from_numpy(asked["words"]).float() - ZERO) * float(np.float32(step))
+        inputs = feeds([vectors(text) for text in rows], model.rotary)
+        exact, rounded = (session.run(list(OUTPUTS), inputs) for session in sessions)
+        inside = inputs["inside"][..., 0]
+        x = (torch.from_numpy(inputs["words"]).float() - ZERO) * float(np.float32(step))
         with torch.inference_mode():
             expected = model.read(x, torch.from_numpy(inside))
-        for found, wanted in zip(exact[2:], expected, strict=True):
-            scores, exactly = found[inside], wanted.numpy()[inside]
-            if (error := np.abs(scores - exactly)[scores > FAR / 2].max()) > TOLERANCE:
+        for output, reference in zip(exact[2:], expected, strict=True):
+            scores, torch_scores = output[inside], reference.numpy()[inside]
+            if (error := np.abs(scores - torch_scores)[scores > FAR / 2].max()) > TOLERANCE:
                 raise ParityError(f"the arc parser's graph is {error:.1e} away from torch")
         agreeing += int((exact[0] == rounded[0])[inside].sum())
         known += int(inside.sum())
@@ -145,7 +145,7 @@ def check(model: ArcParser, floats: bytes, graph: bytes, step: float, sample: Co
 
 def feeds(vectors: Sequence[Bytes], rotary: int) -> dict[str, npt.NDArray[Any]]:
     """The graph's inputs for texts of these word vectors, (L, D) each."""
-    lengths = np.array([len(one) for one in vectors])
+    lengths = np.array([len(text) for text in vectors])
     longest = int(lengths.max())
     inside = np.arange(longest) < lengths[:, None]
     padded = np.full((*inside.shape, vectors[0].shape[1]), ZERO, np.uint8)
@@ -165,5 +165,5 @@ def feeds(vectors: Sequence[Bytes], rotary: int) -> dict[str, npt.NDArray[Any]]:
 def speeds(rotary: int) -> Doubles:
     """The rotary frequencies, in radians a word."""
     pairs = rotary // 2
-    found: Doubles = SLOWEST ** -(np.arange(pairs) / (pairs - 1))
-    return found
+    frequencies: Doubles = SLOWEST ** -(np.arange(pairs) / (pairs - 1))
+    return frequencies

@@ -1,7 +1,7 @@
-"""What the teacher finds likely: for each word of plain texts a few governors and relations, with probabilities.
+"""The teacher's soft trees: for each word of plain texts a few governors and relations, with their probabilities.
 
-A tree says less: where the teacher wavers, its second choice is what the small parser learns most from.
-Kept in a folder, a file for each part of the texts, so that an interrupted run continues after the last of them:
+A tree holds less: where the teacher is unsure, the small parser learns most from its second choice. The soft trees are
+stored in a folder, a file for each part of the texts, so that an interrupted run continues after the last file:
 
     00.npz  texts, a line each, and for their words, concatenated,
             heads (N, CANDIDATES) counted from 1, 0 the root, and head_shares; names and name_shares: relations
@@ -35,9 +35,9 @@ TEXTS = {
     "trec/train.jsonl": 6_000,
     "stsb/train.jsonl": 12_000,
 }
-"""Texts at most, drawn at random, of data whose licence lets weights be shared."""
+"""Texts of each file, at most, drawn at random; the licences of these data allow sharing weights."""
 COUNT = 144_000
-"""Texts that are read: 2.1 million words, a quarter of an hour of a core."""
+"""Texts to read: 2.1 million words, a quarter of an hour on a core."""
 CANDIDATES = 4
 LONGEST = 80
 """Words of a text. No more than 255: governors are bytes."""
@@ -49,18 +49,18 @@ CELLS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class SoftTrees:
-    """T texts of N words altogether, in the tokens of the tokenizer that they were made with."""
+    """T texts of N words altogether, in the tokens of the tokenizer that the teacher read with."""
 
     texts: tuple[str, ...]
     lengths: Ints  # (T,)
     heads: Bytes  # (N, CANDIDATES), counted from 1; 0 is the root
     head_shares: Bytes  # (N, CANDIDATES), of 255
-    names: Bytes  # (N, CANDIDATES), relations to the best head: their place in the teacher's list
+    names: Bytes  # (N, CANDIDATES), relations to the best head: their number in the teacher's list
     name_shares: Bytes  # (N, CANDIDATES), of 255
 
 
 def plain_texts(data: Path, seed: int, count: int = COUNT) -> list[str]:
-    """`count` of the texts of `TEXTS` that the data folder has, none twice, in random order.
+    """`count` distinct texts of the files of `TEXTS` in the data folder, in random order.
 
     Raises DataMissing where it has none.
     """
@@ -70,66 +70,68 @@ def plain_texts(data: Path, seed: int, count: int = COUNT) -> list[str]:
         file = next((path for path in (data / name, data / f"{name}.gz") if path.is_file()), None)
         if file is None:
             continue
-        found = {
+        distinct = {
             " ".join(record[field].split()): None
             for record in records(file)
             for field in ("text", "premise", "hypothesis", "a", "b")
             if field in record
         }
-        texts = [text for text in found if text]
+        texts = [text for text in distinct if text]
         drawn.update(dict.fromkeys(rng.sample(texts, min(most, len(texts)))))
     if not drawn:
-        raise DataMissing(f"none of the texts that trees are made for is there: {', '.join(TEXTS)}")
+        raise DataMissing(
+            f"the data folder holds none of the files of plain texts: {', '.join(TEXTS)}"
+        )
     return rng.sample(list(drawn), len(drawn))[:count]
 
 
 def write(
     teacher: TreeTeacher, nlp: Language, texts: Sequence[str], folder: Path, console: Console
 ) -> None:
-    """Let the teacher read `texts`, in the tokens of `nlp`; parts that are in `folder` are not made again."""
+    """Write the teacher's soft trees of `texts`, in the tokens of `nlp`; parts in `folder` are not computed again."""
     parts = range(0, len(texts), PART)
     for part in parts:
         file = folder / f"{part // PART:02}.npz"
         if not file.exists():
-            made = read_texts(
+            trees = read_texts(
                 teacher, nlp, texts[part : part + PART], f"{file.stem} of {len(parts)}"
             )
-            fields = {name: getattr(made, name) for name in made.__slots__}
-            texts_of = np.frombuffer("\n".join(made.texts).encode(), np.uint8)
+            fields = {name: getattr(trees, name) for name in trees.__slots__}
+            texts_of = np.frombuffer("\n".join(trees.texts).encode(), np.uint8)
             write_arrays(file, **fields | {"texts": texts_of})
             console.print(
-                f"soft trees {file.stem}: {len(made.texts)} texts, {len(made.heads)} words"
+                f"soft trees {file.stem}: {len(trees.texts)} texts, {len(trees.heads)} words"
             )
 
 
 def load(folder: Path) -> list[SoftTrees]:
-    """All parts that are there."""
-    found = []
+    """The parts in the folder."""
+    parts = []
     for file in sorted(folder.glob("*.npz")):
-        with np.load(file) as kept:
-            fields = {name: kept[name] for name in kept.files}
+        with np.load(file) as archive:
+            fields = {name: archive[name] for name in archive.files}
         texts = tuple(fields["texts"].tobytes().decode().split("\n"))
-        found.append(SoftTrees(**fields | {"texts": texts}))
-    return found
+        parts.append(SoftTrees(**fields | {"texts": texts}))
+    return parts
 
 
 def read_texts(
     teacher: TreeTeacher, nlp: Language, texts: Sequence[str], title: str = "soft trees"
 ) -> SoftTrees:
-    """Texts of more than LONGEST words are left out. The encoder of `teacher` is in bfloat16 afterwards."""
+    """The teacher's soft trees; texts of more than LONGEST words are left out. Its encoder becomes bfloat16."""
     teacher.eval().encoder.bfloat16()
-    read = []
+    tokenized = []
     for text in texts:
         doc = nlp.make_doc(text)
         if 0 < len(doc) <= LONGEST and not any(token.is_space for token in doc):
-            read.append((text, [token.text for token in doc]))
-    read.sort(key=lambda one: len(one[1]))
+            tokenized.append((text, [token.text for token in doc]))
+    tokenized.sort(key=lambda each: len(each[1]))
     columns: list[list[Bytes]] = [[], [], [], []]
     start = 0
     batches = []
-    for end in range(1, len(read) + 1):
-        if end == len(read) or (end + 1 - start) * (len(read[end][1]) + 2) > CELLS:
-            batches.append(read[start:end])
+    for end in range(1, len(tokenized) + 1):
+        if end == len(tokenized) or (end + 1 - start) * (len(tokenized[end][1]) + 2) > CELLS:
+            batches.append(tokenized[start:end])
             start = end
     for batch in track(batches, title):
         for column, values in zip(
@@ -137,8 +139,8 @@ def read_texts(
         ):
             column.append(values)
     return SoftTrees(
-        tuple(text for text, _ in read),
-        np.array([len(words) for _, words in read]),
+        tuple(text for text, _ in tokenized),
+        np.array([len(words) for _, words in tokenized]),
         *(np.concatenate(column) for column in columns),
     )
 
@@ -146,16 +148,20 @@ def read_texts(
 def _read(teacher: TreeTeacher, batch: Sequence[list[str]]) -> tuple[Bytes, Bytes, Bytes, Bytes]:
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
         x, arcs = teacher(batch)
-        of_heads = _best(arcs)
-        of_names = _best(teacher.relation_scores(x, of_heads[0][..., 0]))
-    words = torch.arange(x.shape[1])[None] <= torch.tensor([len(one) for one in batch])[:, None]
+        heads, head_shares = _best(arcs)
+        names, name_shares = _best(teacher.relation_scores(x, heads[..., 0]))
+    words = (
+        torch.arange(x.shape[1])[None]
+        <= torch.tensor([len(sentence) for sentence in batch])[:, None]
+    )
     words[:, 0] = False  # the root
-    bytes_of = [part[words].to(torch.uint8).numpy() for part in (*of_heads, *of_names)]
-    return bytes_of[0], bytes_of[1], bytes_of[2], bytes_of[3]
+    columns = (heads, head_shares, names, name_shares)
+    first, second, third, fourth = (part[words].to(torch.uint8).numpy() for part in columns)
+    return first, second, third, fourth
 
 
 def _best(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """(.., n) -> the CANDIDATES best and their shares of 255, as they share it among themselves."""
+    """(.., n) -> the CANDIDATES best and their shares, which sum to about 255."""
     count = min(CANDIDATES, scores.shape[-1])
     best, places = scores.float().topk(count, -1)
     shares = (255 * best.softmax(-1)).round()

@@ -1,7 +1,7 @@
 """A large parser that teaches the small one: biaffine attention over all-MiniLM-L6-v2.
 
-Dozat and Manning 2017 over a fine-tuned transformer. It is trained on the treebank, in the tokens of the
-tokenizer that ships, and then tells of plain texts which trees it finds likely. It is never shipped.
+Dozat and Manning 2017 over a fine-tuned transformer. It is trained on the treebank, in the tokens of the shipped
+tokenizer, and then gives the probabilities of trees of plain texts. It is never shipped.
 """
 
 import random
@@ -24,12 +24,12 @@ from heedful.training.optimise import make_schedule
 from tools.parser.model import FAR
 
 UNKNOWN = -1
-"""Label of a word that the alignment leaves without a head: it teaches nothing."""
+"""Label of a word that the alignment leaves without a head: it is not learned from."""
 TOKENS_A_BATCH = 800
 EPOCHS = 4
 WARM_UP = 150
 LONGEST = 200
-"""Words of a text that it learns from or reads: MiniLM takes 512 pieces."""
+"""Words of a text, at most: MiniLM takes 512 pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class Sentence:
 
 def aligned(nlp: Language, gold: Sequence[Doc]) -> list[Sentence]:
     """Gold documents -> their words as `nlp` tokenizes them, heads where they align."""
-    found = []
+    sentences = []
     for reference in gold:
         predicted = nlp.make_doc(reference.text)
         heads, relations = Example(predicted, reference).get_aligned_parse(projectivize=False)
         if any(token.is_space for token in predicted):
             continue
-        found.append(
+        sentences.append(
             Sentence(
                 [token.text for token in predicted],
                 [
@@ -62,7 +62,7 @@ def aligned(nlp: Language, gold: Sequence[Doc]) -> list[Sentence]:
                 [relation or "" for relation in relations],
             )
         )
-    return found
+    return sentences
 
 
 class TreeTeacher(nn.Module):
@@ -74,7 +74,7 @@ class TreeTeacher(nn.Module):
         loaded = teachers.load(teachers.MINILM)
         self.encoder, self.tokenizer = loaded.model, loaded.tokenizer
         self.encoder.embeddings.word_embeddings.requires_grad_(False)  # half of the weights
-        # Faster than the fused one on a CPU in bfloat16.
+        # Faster than fused attention on a CPU in bfloat16.
         self.encoder.set_attn_implementation("eager")
         self._pieces: dict[str, list[int]] = {}
         width: int = self.encoder.config.hidden_size
@@ -109,10 +109,10 @@ class TreeTeacher(nn.Module):
         return scores
 
     def _words(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """Mean of each word's pieces (B, 1 + L, D), and which positions hold a word or the root."""
+        """The mean of each word's pieces (B, 1 + L, D), and whether each position holds a word or the root."""
         first, last = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         rows, owners = [], []
-        # The root, the words, and what [SEP] and padding go to.
+        # The root, the words, and a place for [SEP] and padding.
         places = max(map(len, sentences)) + 2
         for row, words in enumerate(sentences):
             pieces = [self._word(word) for word in words]
@@ -151,11 +151,13 @@ def train(
 ) -> TreeTeacher:
     """Fine-tune on gold sentences, a list of them for each epoch.
 
-    AdamW, the transformer at 1e-4, the rest at 1.5e-3, falling linearly to 0. With `file` an epoch that
-    is done is kept there, and an interrupted run continues after it.
+    AdamW, the transformer at 1e-4, the rest at 1.5e-3, falling linearly to 0. With `file` each epoch is
+    saved there, and an interrupted run continues after it.
     """
     torch.manual_seed(seed)
-    teacher = TreeTeacher(sorted({name for one in gold[0] for name in one.relations if name}))
+    teacher = TreeTeacher(
+        sorted({name for sentence in gold[0] for name in sentence.relations if name})
+    )
     encoder = [p for p in teacher.encoder.parameters() if p.requires_grad]
     inside = {id(p) for p in teacher.encoder.parameters()}
     rest = [p for p in teacher.parameters() if id(p) not in inside]
@@ -190,8 +192,8 @@ def train(
                 f"teacher, epoch {epoch}: dev {uas:.4f} of heads, {las:.4f} with relation"
             )
         if file is not None:
-            kept = {"weights": teacher.state_dict(), "optimiser": optimiser.state_dict()}
-            checkpoint.save(file, {**kept, "schedule": schedule.state_dict(), "epoch": epoch})
+            state = {"weights": teacher.state_dict(), "optimiser": optimiser.state_dict()}
+            checkpoint.save(file, {**state, "schedule": schedule.state_dict(), "epoch": epoch})
     return teacher.eval()
 
 
@@ -243,12 +245,12 @@ def load_or_train(
     dev: Sequence[Sentence] = (),
     console: Console | None = None,
 ) -> TreeTeacher:
-    """The teacher of `file`, trained and written there first if need be."""
+    """The teacher in `file`; it is trained and written there first if it is missing."""
     if not file.exists():
-        partly = file.with_suffix(".partly.pt")
-        teacher = train(gold, seed=seed, dev=dev, console=console, file=partly)
+        unfinished = file.with_suffix(".partly.pt")
+        teacher = train(gold, seed=seed, dev=dev, console=console, file=unfinished)
         checkpoint.save(file, {"relations": [*teacher.relations], "weights": teacher.state_dict()})
-        partly.unlink()
+        unfinished.unlink()
     state = checkpoint.load(file)
     teacher = TreeTeacher(state["relations"])
     teacher.load_state_dict(state["weights"])
@@ -256,16 +258,16 @@ def load_or_train(
 
 
 def batches(sentences: Sequence[Sentence], rng: random.Random) -> list[list[Sentence]]:
-    """Batches of about `TOKENS_A_BATCH` words, of like lengths, in random order."""
+    """Batches of about `TOKENS_A_BATCH` words, of similar lengths, in random order."""
     order = rng.sample(sentences, len(sentences))
-    found: list[list[Sentence]] = []
+    groups: list[list[Sentence]] = []
     for start in range(0, len(order), 1280):
         batch: list[Sentence] = []
         for sentence in sorted(order[start : start + 1280], key=len):
             if batch and (len(batch) + 1) * len(sentence) > TOKENS_A_BATCH:
-                found.append(batch)
+                groups.append(batch)
                 batch = []
             batch.append(sentence)
-        found.append(batch)
-    rng.shuffle(found)
-    return found
+        groups.append(batch)
+    rng.shuffle(groups)
+    return groups

@@ -24,13 +24,13 @@ from tools.parser.corpus import Batch, Corpus, Reader
 from tools.parser.model import ArcParser
 
 TABLES = (5000, 2000, 2500, 2000)
-"""Rows of the hash tables of NORM, PREFIX, SUFFIX and SHAPE, as spaCy's own pipelines have them."""
+"""Rows of the hash tables of NORM, PREFIX, SUFFIX and SHAPE, as in spaCy's pipelines."""
 GOLD_TIMES = 2
-"""How often an epoch goes over the treebank where it goes over the silver trees once."""
+"""How often an epoch reads the treebank; it reads the silver trees once."""
 WARM_UP = 100
 SECONDS_BETWEEN_CHECKPOINTS = 60
 AVERAGE = 0.99
-"""How much of the averaged weights stays at a step."""
+"""Decay of the moving average of the weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ STAGES = (Stage(4.5, 2e-3, 0.1), Stage(4.5, 1e-3, 0.0))
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A model with what its answers mean, and the pipeline whose tokens it reads."""
+    """A model, its labels, and the pipeline whose tokens it reads."""
 
     model: ArcParser
     labels: tuple[str, ...]
@@ -61,7 +61,7 @@ def train_arc_parser(
     width: int = 128,
     stages: Sequence[Stage] = STAGES,
 ) -> Trained:
-    """The teacher, its trees and the parser, from nothing; what is in `cache` is not made again.
+    """Train the teacher, let it parse, and train the parser; steps whose results are in `cache` are not repeated.
 
     Raises DataMissing.
     """
@@ -83,7 +83,7 @@ def train_arc_parser(
 
 
 def blank() -> Language:
-    """The tokenizer that ships."""
+    """A pipeline with the shipped tokenizer."""
     return spacy.blank("en", config={"nlp": {"tokenizer": {"@tokenizers": NAME}}})
 
 
@@ -95,13 +95,13 @@ def teacher_of(
     cache: Path,
     console: Console,
 ) -> teacher.TreeTeacher:
-    """The teacher in `cache`, trained where it is not there."""
+    """The teacher in `cache`; it is trained first if it is missing."""
     cache.mkdir(parents=True, exist_ok=True)
     gold = [
         [
-            one
-            for one in teacher.aligned(nlp, treebank.grouped(documents["train"], seed + epoch))
-            if len(one) <= teacher.LONGEST
+            sentence
+            for sentence in teacher.aligned(nlp, treebank.grouped(documents["train"], seed + epoch))
+            if len(sentence) <= teacher.LONGEST
         ]
         for epoch in range(teacher.EPOCHS)
     ]
@@ -123,12 +123,12 @@ def train(
 ) -> None:
     """All stages, with AdamW and a rate that falls along a cosine; a stage's weights are averaged at its end.
 
-    How far it has come is kept in `file`, so that an interrupted run continues, and a finished one is loaded.
+    The state is saved in `file`: an interrupted run continues from it, and a finished one is loaded.
     """
     state: dict[str, Any] = checkpoint.load(file) if file.exists() else {"stage": 0, "step": 0}
     if "weights" in state:
         model.load_state_dict(state["weights"])
-    reader = Reader(corpora.both(gold, silver), TABLES)
+    reader = Reader(corpora.concatenated(gold, silver), TABLES)
     dev_reader = Reader(dev, TABLES)
     for number, stage in enumerate(stages):
         if number < state["stage"]:
@@ -173,20 +173,20 @@ class _Run:
     def __call__(
         self, file: Path, number: int, console: Console, measure: Callable[[], tuple[float, float]]
     ) -> None:
-        kept = began = time.monotonic()
+        saved = began = time.monotonic()
         words = 0
         for texts in self.batches[self.step :]:
             batch = self.reader.batch(texts)
             self._learn(batch)
             words += int((batch.places > 0).sum())
             self.step += 1
-            if time.monotonic() - kept > SECONDS_BETWEEN_CHECKPOINTS:
-                kept = time.monotonic()
+            if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS:
+                saved = time.monotonic()
                 self._save(file, number)
                 uas, las = measure()
                 console.print(
                     f"stage {number + 1}: step {self.step} of {len(self.batches)}, "
-                    f"{words / (kept - began):.0f} words a second, dev {uas:.4f} / {las:.4f}"
+                    f"{words / (saved - began):.0f} words a second, dev {uas:.4f} / {las:.4f}"
                 )
         self.model.load_state_dict(self.mean.module.state_dict())
         uas, las = measure()
@@ -210,8 +210,8 @@ class _Run:
             "mean": self.mean,
         }
         states = {name: part.state_dict() for name, part in parts.items()}
-        so_far = {"stage": number, "step": self.step, "rng": torch.get_rng_state()}
-        checkpoint.save(file, {"weights": self.model.state_dict(), **so_far, **states})
+        position = {"stage": number, "step": self.step, "rng": torch.get_rng_state()}
+        checkpoint.save(file, {"weights": self.model.state_dict(), **position, **states})
 
 
 def loss(model: ArcParser, batch: Batch) -> Tensor:
@@ -220,14 +220,14 @@ def loss(model: ArcParser, batch: Batch) -> Tensor:
         scores, dependents, governors = model(batch.rows, batch.places)
         best = batch.heads[..., 0]
         names = model.relations(dependents, governors, (best - 1).clamp(min=0))
-    of_words = batch.name_shares * (best > 0)[..., None]  # a root's relation is known
+    name_shares = batch.name_shares * (best > 0)[..., None]  # a root's relation is known
     return _cross_entropy(scores, batch.heads, batch.head_shares) + _cross_entropy(
-        names, batch.names, of_words
+        names, batch.names, name_shares
     )
 
 
 def _cross_entropy(scores: Tensor, values: Tensor, shares: Tensor) -> Tensor:
-    """(B, L, n) scores; the numbers (B, L, CANDIDATES) that are right and how much of each."""
+    """Scores (B, L, n), the numbers (B, L, CANDIDATES) of right answers and their shares -> ()."""
     chosen = functional.log_softmax(scores.float(), -1).gather(-1, values)
     return -(shares * chosen).sum() / shares.sum().clamp(min=1)
 
@@ -254,7 +254,7 @@ def accuracy(model: ArcParser, reader: Reader) -> tuple[float, float]:
 
 
 def _batches(corpus: Corpus, gold: int, epochs: float, seed: int) -> Iterator[list[list[int]]]:
-    """The batches of all epochs. The first `gold` texts of the corpus are the treebank's, whose order is kept."""
+    """The batches of all epochs. The first `gold` texts of the corpus are the treebank's, in its order."""
     rng = random.Random(seed)
     rest = range(gold, len(corpus))
     for epoch in range(math.ceil(epochs)):

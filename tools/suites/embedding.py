@@ -35,8 +35,9 @@ METRICS = dict(
 
 def figures(embed: Embed, data: Path) -> Iterator[Figure]:
     """Every score of a model, each between 0 and 1; the sets are named "kind: set". Raises DataMissing."""
-    for one in search.collections(data):
-        yield _figure("search", one.name, search.dense(one, embed, embed))
+    for collection in search.collections(data):
+        score = search.dense(collection, embed, embed)
+        yield _figure("search", collection.name, score)
     similar = stsb.DEV.read(data)
     yield _figure("similarity", "stsb", spearman(pair_cosines(embed, similar), labels(similar)))
     yield _figure("pairs", "qqp", _pairs(embed, data))
@@ -48,24 +49,25 @@ def figures(embed: Embed, data: Path) -> Iterator[Figure]:
 
 def aligned_figures(queries: Embed, documents: Embed, data: Path) -> Iterator[Figure]:
     """How well one model's queries search an index of another model's vectors. Raises DataMissing."""
-    for one in search.collections(data):
-        yield _figure("search of MiniLM's vectors", one.name, search.dense(one, queries, documents))
+    for collection in search.collections(data):
+        score = search.dense(collection, queries, documents)
+        yield _figure("search of MiniLM's vectors", collection.name, score)
 
 
 def bm25_figures(data: Path) -> Iterator[Figure]:
     """The scores of BM25, which only searches. Raises DataMissing."""
-    for one in search.collections(data):
-        found = ndcg(search.bm25(one.queries, one.documents), one.gains)
-        yield _figure("search", one.name, found)
+    for collection in search.collections(data):
+        scores = search.bm25(collection.queries, collection.documents)
+        yield _figure("search", collection.name, ndcg(scores, collection.gains))
 
 
-def means(found: Iterable[Figure]) -> dict[str, float]:
-    """The mean score of each kind that is there, and "mean" of all six."""
+def means(figures: Iterable[Figure]) -> dict[str, float]:
+    """The mean score of each kind in the figures, and "mean" where they have all six."""
     sets: dict[str, list[float]] = {}
-    for one in found:
-        kind = one.dataset.partition(": ")[0]
+    for score in figures:
+        kind = score.dataset.partition(": ")[0]
         if kind in KINDS:
-            sets.setdefault(kind, []).append(one.value)
+            sets.setdefault(kind, []).append(score.value)
     each = {kind: float(np.mean(values)) for kind, values in sets.items()}
     return each | ({"mean": float(np.mean(list(each.values())))} if len(each) == len(KINDS) else {})
 
@@ -79,7 +81,7 @@ def _read(data: Path, name: str, split: str) -> list[dict[str, Any]]:
 
 
 def _pairs(embed: Embed, data: Path) -> float:
-    """Average precision of the cosines of pairs that mean the same or not."""
+    """Average precision of the cosines of paraphrases among other pairs."""
     rows = _read(data, "qqp", "dev")
     first, second = (
         unit_vectors(embed, [row[side] for row in rows]) for side in ("sentence1", "sentence2")
@@ -95,31 +97,31 @@ def _reranking(embed: Embed, data: Path) -> float:
     candidates = [[*row["positive"], *row["negative"]] for row in rows]
     vectors = unit_vectors(embed, [text for each in candidates for text in each])
     stops = np.cumsum([len(each) for each in candidates])
-    found = [
+    precisions = [
         average_precision_score(
             [1] * len(row["positive"]) + [0] * len(row["negative"]), part @ query
         )
         for row, query, part in zip(rows, queries, np.split(vectors, stops[:-1]), strict=True)
     ]
-    return float(np.mean(found))
+    return float(np.mean(precisions))
 
 
 def _classes(embed: Embed, data: Path, name: str) -> float:
     """Accuracy of logistic regression on ROWS vectors a class, the mean of DRAWS draws."""
     train = _read(data, name, "train")
-    judged = _read(data, name, CLASSIFIED[name])
+    test = _read(data, name, CLASSIFIED[name])
     draws = [list(_few(train, np.random.default_rng(seed))) for seed in range(DRAWS)]
     used = sorted({i for draw in draws for i in draw})
     vectors = dict(zip(used, unit_vectors(embed, [train[i]["text"] for i in used]), strict=True))
-    asked = unit_vectors(embed, [row["text"] for row in judged])
-    gold = [row["label"] for row in judged]
-    found = []
+    test_vectors = unit_vectors(embed, [row["text"] for row in test])
+    gold = [row["label"] for row in test]
+    accuracies = []
     for draw in draws:
         fitted = LogisticRegression(max_iter=100).fit(
             [vectors[i] for i in draw], [train[i]["label"] for i in draw]
         )
-        found.append(fitted.score(asked, gold))
-    return float(np.mean(found))
+        accuracies.append(fitted.score(test_vectors, gold))
+    return float(np.mean(accuracies))
 
 
 def _few(rows: list[dict[str, Any]], rng: np.random.Generator) -> Iterator[int]:
@@ -139,10 +141,10 @@ def _clusters(embed: Embed, data: Path) -> float:
         unit_vectors(embed, [row["text"] for row in rows]),
         [row["label"] for row in rows],
     )
-    found = [
+    scores = [
         v_measure_score(
             gold, KMeans(len(set(gold)), n_init=1, random_state=seed).fit_predict(vectors)
         )
         for seed in range(STARTS)
     ]
-    return float(np.mean(found))
+    return float(np.mean(scores))

@@ -33,11 +33,11 @@ from tools.tasks.spellings import SPELLINGS
 Logits = Callable[[Sequence[Example]], Numbers]
 """Examples (N,) -> the served logits (N, C), by the labels that the examples count."""
 WORDS = "mean of its word vectors: "
-"""Before the sets of the figures that a bundle's words alone reach."""
+"""Prefix of the sets in the figures of the mean of a bundle's word vectors."""
 
 
 def _together(*readers: Reader) -> Reader:
-    return lambda data: [one for read in readers for one in read(data)]
+    return lambda data: [example for read in readers for example in read(data)]
 
 
 ROLES = "roles"
@@ -66,14 +66,18 @@ NLI: Mapping[Split, Mapping[str, Reader]] = {
 
 
 RESPELLED, SPELLED = ("SNLI", "MultiNLI matched", "forms"), 500
-"""Sets whose pairs are read in every spelling, and how many of each."""
+"""Sets whose pairs are read in every spelling, and the number of pairs of each."""
 
 
 def _polar(read: Reader) -> Reader:
     """Yelp's reviews of one or two stars as negative, of four or five as positive."""
 
     def mapped(data: Path) -> list[Example]:
-        return [replace(one, label=int(one.label > 2)) for one in read(data) if one.label != 2]
+        return [
+            replace(example, label=int(example.label > 2))
+            for example in read(data)
+            if example.label != 2
+        ]
 
     return mapped
 
@@ -92,7 +96,7 @@ POLARITY: Mapping[Split, Mapping[str, Reader]] = {
 MORE: Mapping[tuple[str, Split], Mapping[str, Reader]] = {
     ("sentiment", "dev"): {"everyday": everyday_sentiment.DEV.read}
 }
-"""Sets with a task's classes beside its own, by task and split."""
+"""More sets with a task's classes, by task and split."""
 
 
 def calibration_error(probabilities: Numbers, labels: Numbers) -> float:
@@ -127,25 +131,29 @@ def labelled(
 
 
 def spelled(sets: Mapping[str, Reader], data: Path, logits: Logits) -> Iterator[Figure]:
-    """How often the answer to a pair stays where both texts are spelled otherwise (`spellings`), on RESPELLED.
+    """The share of pairs of RESPELLED whose answer stays the same in another spelling of both texts (`spellings`).
 
     Raises DataMissing.
     """
     examples = [
-        one for name in RESPELLED if name in sets for one in sample(sets[name](data), SPELLED)
+        example
+        for name in RESPELLED
+        if name in sets
+        for example in sample(sets[name](data), SPELLED)
     ]
     if not examples:
         return
-    before = logits(examples).argmax(axis=1)
+    answers = logits(examples).argmax(axis=1)
     for name, spell in SPELLINGS.items():
-        others = [replace(one, texts=tuple(map(spell, one.texts))) for one in examples]
+        others = [replace(each, texts=tuple(map(spell, each.texts))) for each in examples]
         places = [
             i for i, (a, b) in enumerate(zip(examples, others, strict=True)) if a.texts != b.texts
         ]
         if not places:
             continue
-        after = logits([others[i] for i in places]).argmax(axis=1)
-        yield Figure(name, "same answer", float((after == before[places]).mean()), len(places))
+        spelled_answers = logits([others[i] for i in places]).argmax(axis=1)
+        same = float((spelled_answers == answers[places]).mean())
+        yield Figure(name, "same answer", same, len(places))
 
 
 def polarised(
@@ -160,7 +168,7 @@ def polarised(
     "very negative" counts as negative, and "very positive" as positive. Nothing where the classes (C,) of the logits
     lack one of the two. Raises DataMissing.
     """
-    sides = [[one.split()[-1] == side for one in classes] for side in ("negative", "positive")]
+    sides = [[name.split()[-1] == side for name in classes] for side in ("negative", "positive")]
     if not all(map(any, sides)):
         return
     for name, read in sets.items():

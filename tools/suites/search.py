@@ -16,7 +16,7 @@ from heedful.training.similarity import Embed, unit_vectors
 from tools.tasks import held_out
 
 JUDGED = ("cranfield", "cacm")
-"""Collections of `mteb_dev`. The others are the pairs that training leaves out."""
+"""Collections of `mteb_dev`; the other collections are the pairs that training leaves out."""
 PAIRS = 3_000
 """Pairs that make a collection: each first side is a query, each second side a document."""
 SEED = 1
@@ -35,7 +35,7 @@ class Collection:
 
 
 def collections(data: Path) -> list[Collection]:
-    """All of them. Raises DataMissing."""
+    """All collections. Raises DataMissing."""
     return [
         *(_judged(data, name) for name in JUDGED),
         *(_of_pairs(data, name) for name in held_out.PAIRS),
@@ -53,12 +53,12 @@ def _judged(data: Path, name: str) -> Collection:
     for row in read("qrels"):
         if row["doc"] in places and float(row["score"]) > 0:
             gains[row["query"]][places[row["doc"]]] = float(row["score"])
-    asked = [row for row in queries if gains[row["id"]]]
+    judged = [row for row in queries if gains[row["id"]]]
     return Collection(
         name,
         [row["text"] for row in documents],
-        [row["text"] for row in asked],
-        [gains[row["id"]] for row in asked],
+        [row["text"] for row in judged],
+        [gains[row["id"]] for row in judged],
     )
 
 
@@ -85,11 +85,11 @@ def bm25(queries: Sequence[str], documents: Sequence[str]) -> Doubles:
     """(Q, N) the BM25 scores (Robertson et al. 1995) of words without English stop words."""
     words = CountVectorizer(stop_words="english")
     counts = sparse.csr_matrix(words.fit_transform(documents), dtype=np.float64)
-    held = np.bincount(counts.indices, minlength=counts.shape[1])
-    rarity = np.log1p((len(documents) - held + 0.5) / (held + 0.5))
+    frequency = np.bincount(counts.indices, minlength=counts.shape[1])  # documents of each word
+    rarity = np.log1p((len(documents) - frequency + 0.5) / (frequency + 0.5))
     lengths = np.asarray(counts.sum(axis=1)).ravel()
     norm = K1 * (1 - B + B * lengths / lengths.mean())
     rows = np.repeat(np.arange(len(documents)), np.diff(counts.indptr))
     counts.data = counts.data * (K1 + 1) / (counts.data + norm[rows]) * rarity[counts.indices]
-    found: Doubles = (words.transform(queries) @ counts.T).toarray()
-    return found
+    scores: Doubles = (words.transform(queries) @ counts.T).toarray()
+    return scores

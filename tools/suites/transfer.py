@@ -23,26 +23,28 @@ STRENGTHS = (1.0, 4.0, 16.0, 64.0)
 """Inverse regularisation C; the vectors have length 1."""
 SEED = 1
 FOLDS = 10
-FOLDED = {one.name: one.read for one in (CR, MPQA, SUBJ)}
+FOLDED = {each.name: each.read for each in (CR, MPQA, SUBJ)}
 
 
 def accuracies(embed: Embed, data: Path, split: str = "test") -> dict[str, float]:
     """Accuracy of each classification task; TREC's and SST-2's on `split`. Raises DataMissing."""
-    found = {name: _ten_folds(embed, read(data)) for name, read in FOLDED.items()}
+    scores = {name: _ten_folds(embed, read(data)) for name, read in FOLDED.items()}
     trec = tasks.get("trec")
     judged = {"dev": trec.dev, "test": trec.test}[split].read(data)
-    found["trec"] = _split(embed, trec.train[0].read(data), trec.dev.read(data), judged)
-    train, dev, judged = (sst.sentences(one, sst.two)(data) for one in ("train", "dev", split))
-    found["sst2"] = _split(embed, train, dev, judged)
-    return found
+    scores["trec"] = _split(embed, trec.train[0].read(data), trec.dev.read(data), judged)
+    train, dev, judged = (sst.sentences(part, sst.two)(data) for part in ("train", "dev", split))
+    scores["sst2"] = _split(embed, train, dev, judged)
+    return scores
 
 
 def _ten_folds(embed: Embed, examples: Sequence[Example]) -> float:
     vectors, gold = _vectors(embed, examples), labels(examples)
     right = 0
     for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=SEED).split(vectors, gold):
-        kept, dev = train_test_split(train, test_size=0.1, stratify=gold[train], random_state=SEED)
-        best = _best((vectors[kept], gold[kept]), (vectors[dev], gold[dev]))
+        fitted_on, dev = train_test_split(
+            train, test_size=0.1, stratify=gold[train], random_state=SEED
+        )
+        best = _best((vectors[fitted_on], gold[fitted_on]), (vectors[dev], gold[dev]))
         fitted = _fit(vectors[train], gold[train], best)
         right += int((fitted.predict(vectors[test]) == gold[test]).sum())
     return right / len(examples)
@@ -66,4 +68,4 @@ def _fit(vectors: Floats, gold: Any, strength: float) -> Any:
 
 
 def _vectors(embed: Embed, examples: Sequence[Example]) -> Floats:
-    return unit_vectors(embed, [one.texts[0] for one in examples])
+    return unit_vectors(embed, [example.texts[0] for example in examples])

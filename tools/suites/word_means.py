@@ -1,4 +1,4 @@
-"""The mean of a bundle's own word vectors: what a table without an encoder gives."""
+"""The mean of a bundle's word vectors: its table without the encoder, as a baseline."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,22 +21,20 @@ BATCH = 64
 def word_means(bundle: Bundle) -> Callable[[Sequence[str]], Floats]:
     """A function from texts (N,) to the means (N, D) of the vectors that the encoder first multiplies.
 
-    Of a transformer these are its pieces with their places. Raises ExportError where nothing is multiplied.
+    For a transformer these are the vectors of pieces and positions. Raises ExportError where nothing is multiplied.
     """
     session = open_session(_vectors(onnx.load_from_string(bundle.files[ENCODER])))
-    read = [one.name for one in session.get_inputs()]
+    inputs = [value.name for value in session.get_inputs()]
     tokenizer = spacy.blank("en").make_doc
 
     def means(texts: Sequence[str]) -> Floats:
         docs = [[token.text for token in tokenizer(text) if not token.is_space] for text in texts]
         words = [doc[: min(bundle.vocab.fitting(doc), bundle.card.max_tokens)] for doc in docs]
-        sentences = [bundle.vocab.sentence(one, np.arange(len(one))) for one in words]
+        sentences = [bundle.vocab.sentence(each, np.arange(len(each))) for each in words]
         feeds = encoder_feeds(bundle.card, collate(sentences))
-        (vectors,) = session.run(None, {name: feeds[name] for name in read})
-        found = [
-            row[: len(one.ids)].mean(axis=0) for row, one in zip(vectors, sentences, strict=True)
-        ]
-        return np.array(found, np.float32)
+        (vectors,) = session.run(None, {name: feeds[name] for name in inputs})
+        rows = zip(vectors, sentences, strict=True)
+        return np.array([row[: len(each.ids)].mean(axis=0) for row, each in rows], np.float32)
 
     def embed(texts: Sequence[str]) -> Floats:
         starts = range(0, len(texts), BATCH)
@@ -46,15 +44,15 @@ def word_means(bundle: Bundle) -> Callable[[Sequence[str]], Floats]:
 
 
 def _vectors(model: onnx.ModelProto) -> bytes:
-    """The part of an encoder's graph that makes the first factor which depends on the words' ids."""
-    made = {"ids"}
+    """The part of an encoder's graph that computes the first factor which depends on the words' ids."""
+    derived = {"ids"}
     for node in model.graph.node:
-        if node.op_type in ("MatMul", "Gemm") and node.input[0] in made:
+        if node.op_type in ("MatMul", "Gemm") and node.input[0] in derived:
             part = Extractor(onnx.shape_inference.infer_shapes(model)).extract_model(
-                [one.name for one in model.graph.input], [node.input[0]]
+                [value.name for value in model.graph.input], [node.input[0]]
             )
             content: bytes = part.SerializeToString()
             return content
-        if made & set(node.input):
-            made |= set(node.output)
+        if derived & set(node.input):
+            derived |= set(node.output)
     raise ExportError("the encoder multiplies no word vectors")

@@ -1,7 +1,6 @@
 """The datasets of the papers, and the tasks that the shipped models learn from.
 
-`heedful train` and `export` know them in a checkout, with the encoders that the papers compare with and the
-cross-encoders that teach.
+In a checkout `heedful train` and `export` know them, the papers' baselines and the cross-encoders.
 """
 
 import tools.cross_encoder

@@ -1,6 +1,6 @@
 """Broad English text for embeddings, from `data/text`: sentences, passages, keywords and both sides of natural pairs.
 
-Every text is a plain one without a label. What `training.held_out` names is left out.
+The texts have no labels; those of `tools.tasks.held_out` are left out.
 """
 
 import random
@@ -34,8 +34,8 @@ KINDS = {
     "techdoc": "PSF, PostgreSQL, BSD, MIT, Apache-2.0, CC BY 4.0, CC BY-SA 4.0, GFDL 1.2, public domain",
     "textbooks": "CC BY 4.0",
 }
-"""The folders that are read and their files' licences (`text/README.md`). Debian's descriptions, of mixed licences,
-stay out."""
+"""The folders to read and their files' licences (`text/README.md`). Debian's descriptions, of mixed licences, are left
+out."""
 RUNNING = (
     "books",
     "government",
@@ -49,15 +49,15 @@ RUNNING = (
 """Kinds whose files hold the sentences of a document in its order."""
 PAIR_LICENCE = "CC BY 2.0-4.0, CC BY-SA 3.0-4.0, CC0, Apache-2.0, BSD, GFDL, MIT, PostgreSQL, PSF, public domain"
 NOT_READ = ("debian_short_long", "wiki_split", *held_out.PAIRS)
-"""Pairs of mixed licences, pairs that are near-copies, and those that the suite is scored on."""
+"""Pairs of mixed licences, near-copies, and the pairs of the suite."""
 LONGEST = 120
 """Words of a passage."""
 
 
 def sources(sentences: float = 1.0, share: float = 1.0) -> tuple[Source, ...]:
-    """One for the sentences and one for the passages of each kind, the pairs and the keywords.
+    """A source for the sentences and for the passages of each kind, for the pairs and for the keywords.
 
-    A share of the sentences, and one of everything else.
+    `sentences` is the share of the sentences, `share` that of everything else.
     """
     return (
         *(
@@ -107,18 +107,18 @@ def _source(
     def read(data: Path) -> list[Example]:
         judged = held_out.keys(data)
         drawn = dict.fromkeys(texts(data, random.Random(f"{name} {note}")))
-        kept = [one for one in drawn if held_out.key(one) not in judged]
-        return [Example((one,), UNLABELLED) for one in kept[:limit]]
+        allowed = [text for text in drawn if held_out.key(text) not in judged]
+        return [Example((text,), UNLABELLED) for text in allowed[:limit]]
 
     return Source(name, licence, f"{note}, no labels", read)
 
 
 def _files(data: Path, kind: str) -> list[list[dict[str, str]]]:
     """The rows of each file of a kind. Raises DataMissing."""
-    found = sorted((data / "text" / kind).glob("*.jsonl*"))
-    if not found:
+    files = sorted((data / "text" / kind).glob("*.jsonl*"))
+    if not files:
         raise DataMissing(f"{data / 'text' / kind} holds no file: {PAGE} describes the layout")
-    return [list(records(file)) for file in found if file.name.split(".")[0] not in NOT_READ]
+    return [list(records(file)) for file in files if file.name.split(".")[0] not in NOT_READ]
 
 
 def documents(data: Path, kinds: Sequence[str]) -> list[list[str]]:
@@ -130,9 +130,9 @@ def documents(data: Path, kinds: Sequence[str]) -> list[list[str]]:
 
 
 def _in_turn(files: Sequence[Sequence[str]], rng: random.Random) -> Iterator[str]:
-    """A text of each file in turn, drawn without replacement: small files are read whole, and large ones equally."""
+    """A text of each file in turn, drawn without replacement, so that each file gives equally many until it is read."""
     queues = [rng.sample(file, len(file)) for file in files]
-    while queues := [one for one in queues if one]:
+    while queues := [queue for queue in queues if queue]:
         for queue in queues:
             yield queue.pop()
 
@@ -167,14 +167,14 @@ def _pairs(limit: int) -> Callable[[Path, random.Random], Iterator[str]]:
 
 
 def _keywords(data: Path, rng: random.Random) -> Iterator[str]:
-    """Words of a passage that are no stop words, in its order or in any, as one types them into a search."""
+    """Content words of a passage, in its order or shuffled, like a search query."""
     for passage in _in_turn([list(_passages(kind)(data, rng)) for kind in RUNNING], rng):
         words = [word.strip(".,;:!?\"'()[]") for word in passage.split()]
-        said = list(dict.fromkeys(one for one in words if _is_content(one)))
-        if len(said) < 2:
+        content = list(dict.fromkeys(word for word in words if _is_content(word)))
+        if len(content) < 2:
             continue
-        places = rng.sample(range(len(said)), rng.randint(2, min(8, len(said))))
-        chosen = [said[i] for i in (places if rng.random() < 0.5 else sorted(places))]
+        places = rng.sample(range(len(content)), rng.randint(2, min(8, len(content))))
+        chosen = [content[i] for i in (places if rng.random() < 0.5 else sorted(places))]
         yield " ".join(chosen).lower() if rng.random() < 0.7 else " ".join(chosen)
 
 

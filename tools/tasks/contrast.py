@@ -1,7 +1,7 @@
 """Pairs whose sentences differ in one content word (`contrast`): a synonym, a hypernym or a word that excludes it.
 
 `python -m tools contrast` makes them: no word replaced in a dev pair is replaced in a train pair. The dev pairs,
-which a model is judged on, stand beside this file.
+with which models are scored, are next to this file.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Pair:
 
 
 def read_pairs(data: Path, *, dev: bool) -> list[Pair]:
-    """Those of the data folder, or the dev pairs of this folder. Raises DataMissing, DataError."""
+    """The pairs of the data folder, or the dev pairs next to this file. Raises DataMissing, DataError."""
     name = FILE.format("dev" if dev else "train")
     here = dev and not (data / name).is_file()
     path = DEV_FILE if here else find(data, (name,), dataset="contrast")
@@ -43,8 +43,8 @@ def _pair(row: Mapping[str, Any]) -> Pair:
 
 def _source(split: str, number: int) -> Source:
     def read(data: Path) -> list[Example]:
-        found = read_pairs(data, dev=split == "dev")
-        return [Example(one.texts, NLI_LABELS.index(one.label)) for one in found]
+        pairs = read_pairs(data, dev=split == "dev")
+        return [Example(pair.texts, NLI_LABELS.index(pair.label)) for pair in pairs]
 
     licence = f"{SNLI_LICENCE}; {MNLI_LICENCE}; CC BY-SA 3.0; words: WordNet 3.0"
     note = f"{number:,} pairs made of {split} premises of SNLI, MultiNLI and New Protocols"

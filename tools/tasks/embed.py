@@ -15,7 +15,7 @@ from tools.tasks import broad_text, held_out, imdb, nli, nli_sets, sst, trec
 MAX_WORDS = 40
 """Longer sentences, in words between white space, are left out."""
 TIMES = 2
-"""How often an epoch reads these sentences, so that they are two fifths of its texts: they keep STS-B's level."""
+"""How often an epoch reads these sentences: they are then two fifths of its texts, which keeps the score on STS-B."""
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
 _BREAK = re.compile(r"\s*<br\s*/?>\s*")
 
@@ -25,8 +25,8 @@ def sentences(text: str) -> list[str]:
 
     A line break, or a full stop before white space and a capital, ends one.
     """
-    found = (one.strip() for line in _BREAK.split(text) for one in _END.split(line))
-    return [one for one in found if 0 < len(one.split()) <= MAX_WORDS]
+    parts = (part.strip() for line in _BREAK.split(text) for part in _END.split(line))
+    return [part for part in parts if 0 < len(part.split()) <= MAX_WORDS]
 
 
 def _source(
@@ -41,11 +41,11 @@ def _source(
 
     def read(data: Path) -> list[Example]:
         judged = held_out.keys(data)
-        found = list(dict.fromkeys(one for text in texts(data) for one in sentences(text)))
-        if limit is not None and len(found) > limit:
-            found = random.Random(name).sample(found, limit)
-        kept = [Example((one,), UNLABELLED) for one in found if held_out.key(one) not in judged]
-        return times * kept
+        distinct = list(dict.fromkeys(part for text in texts(data) for part in sentences(text)))
+        if limit is not None and len(distinct) > limit:
+            distinct = random.Random(name).sample(distinct, limit)
+        allowed = [text for text in distinct if held_out.key(text) not in judged]
+        return times * [Example((text,), UNLABELLED) for text in allowed]
 
     return Source(name, licence, note or "distinct sentences, no labels", read)
 
@@ -53,10 +53,10 @@ def _source(
 def sentences_of(
     source: Source, part: slice, what: str, limit: int | None = None, times: int = TIMES
 ) -> Source:
-    """Sentences of another task's examples, without labels: of a pair, of the texts that `part` says."""
+    """Sentences of another task's examples, without labels; `part` selects the texts of an example."""
 
     def texts(data: Path) -> Iterable[str]:
-        return (text for one in source.read(data) for text in one.texts[part])
+        return (text for example in source.read(data) for text in example.texts[part])
 
     note = f"{what} of {source.note}" + (f"; {limit:,} of them at most" if limit else "")
     note += f"; each {times} times" if times > 1 else ""
@@ -77,8 +77,8 @@ SENTENCES: tuple[tuple[Source, slice, str, int | None], ...] = (
 )
 """SUBJ, CR and MPQA stay out: the frozen vectors are measured on them, and SUBJ holds test sentences of SST."""
 
-TRAIN = (*(sentences_of(*one) for one in SENTENCES), *broad_text.sources())
-_ONCE = tuple(sentences_of(*one, times=1) for one in SENTENCES)
+TRAIN = (*(sentences_of(*each) for each in SENTENCES), *broad_text.sources())
+_ONCE = tuple(sentences_of(*each, times=1) for each in SENTENCES)
 SECOND_PHASE = (*_ONCE, *broad_text.sources(0.1, 0.1))
 """Less of the broad text: the second teacher takes eight times as long a text as the first."""
 THIRD_PHASE = (*_ONCE, *broad_text.sources(0.5, 0.1))

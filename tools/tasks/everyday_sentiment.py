@@ -1,4 +1,4 @@
-"""Sentiment of what people write every day (`everyday`): opinions of things and services, emoji, facts and requests.
+"""Sentiment of everyday texts (`everyday`): opinions of things and services, emoji, facts and requests.
 
 The sentences of `sentiment.toml` are right by construction. Sentences of kinds of `data/text` that state, ask or
 instruct are neutral; of others a linear model of a transformer's vectors is sure (`python -m tools everyday`).
@@ -19,7 +19,7 @@ FILE = "sentiment.toml"
 SEED = 1
 TEMPLATES, DEV_SENTENCES = 40_000, 300
 NEUTRAL = 3_000
-"""At most so many sentences of a kind."""
+"""Sentences of a kind, at most."""
 JUDGED = "everyday/train.jsonl"
 LABELS = ("negative", "neutral", "positive")
 NEUTRAL_KINDS = ("dictionary", "encyclopaedic", "government", "questions", "recipes", "techdoc")
@@ -36,28 +36,28 @@ def _unpunctuated(_: Path) -> list[Example]:
     """Some of the templates' sentences in lower case, or without the stop at their end."""
     rng = random.Random(SEED)
     return [
-        Example((rng.choice([text.lower(), text.rstrip(".!")]),), one.label, trusted=True)
-        for one in from_templates(FILE, "train", TEMPLATES // 4, SENTIMENT)
-        if (text := one.texts[0]).rstrip(".!")
+        Example((rng.choice([text.lower(), text.rstrip(".!")]),), example.label, trusted=True)
+        for example in from_templates(FILE, "train", TEMPLATES // 4, SENTIMENT)
+        if (text := example.texts[0]).rstrip(".!")
     ]
 
 
 def _sentences(kinds: tuple[str, ...], number: int, label: float) -> Reader:
     def read(data: Path) -> list[Example]:
-        found = []
+        sentences = []
         for kind in kinds:
             texts = [text for file in broad_text.documents(data, [kind]) for text in file]
             short = [text for text in dict.fromkeys(texts) if len(text.split()) <= LONGEST]
-            found += drawn(short, number)
-        return [Example((text,), label, trusted=True) for text in found]
+            sentences += drawn(short, number)
+        return [Example((text,), label, trusted=True) for text in sentences]
 
     return read
 
 
 def _judged(data: Path) -> list[Example]:
     path = find(data, (JUDGED,), dataset="everyday")
-    found = examples(path, json_lines(path), LABELS)
-    return [replace(one, trusted=True) for one in found]
+    judged = examples(path, json_lines(path), LABELS)
+    return [replace(example, trusted=True) for example in judged]
 
 
 CERTAIN = (

@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 def drawn(items: Sequence[Item], number: int, *, seed: int = SEED) -> list[Item]:
-    """`number` of the items, or all in another order where there are fewer, and always the same."""
+    """`number` items in random order, or all where there are fewer; always the same."""
     return random.Random(seed).sample(items, min(number, len(items)))
 
 
@@ -43,12 +43,12 @@ def ten_parts(
     train = [part for part in range(FOLDS) if part not in (fold, dev)]
     dataset = name.partition(":")[0]
 
-    def source(*wanted: int) -> Source:
+    def source(*numbers: int) -> Source:
         def read_parts(data: Path) -> list[Example]:
             parts = stratified_split(read(data), (1 / FOLDS,) * (FOLDS - 1))
-            return [example for part in wanted for example in parts[part]]
+            return [example for number in numbers for example in parts[number]]
 
-        share = f"{len(wanted)} of {FOLDS} parts, divided with seed {SEED}"
+        share = f"{len(numbers)} of {FOLDS} parts, divided with seed {SEED}"
         return Source(dataset, licence, f"{note}; {share}", read_parts)
 
     return Task(

@@ -1,4 +1,4 @@
-"""Texts that embeddings are judged on, which no embedding may learn from."""
+"""Texts with which embeddings are scored, so that no embedding may learn from them."""
 
 import re
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from heedful.training.tasks import sick, stsb
 PAIRS = ("heading_first_sentence_html", "boolq_passages")
 """Of `text/pairs`: headings of technical documentation with their sections, and questions with their passages."""
 _END = re.compile(r"(?<=[.!?])\s+")
-_NEITHER = re.compile(r"[\W_]+")
+_NO_LETTER_OR_DIGIT = re.compile(r"[\W_]+")
 
 
 def key(text: str) -> str:
-    """Equal for texts with the same letters and digits in the same order, whatever their case."""
-    return _NEITHER.sub("", text).lower()
+    """A key that is equal for texts with the same letters and digits in the same order, whatever their case."""
+    return _NO_LETTER_OR_DIGIT.sub("", text).lower()
 
 
 @cache
@@ -32,7 +32,7 @@ def keys(data: Path) -> frozenset[str]:
 def _texts(data: Path) -> Iterator[str]:
     for source in (stsb.DEV, stsb.TEST, *sick.RELATEDNESS.values()):
         try:
-            yield from (text for one in source.read(data) for text in one.texts)
+            yield from (text for example in source.read(data) for text in example.texts)
         except DataMissing:
             if source is stsb.DEV:
                 raise
@@ -48,6 +48,8 @@ def _texts(data: Path) -> Iterator[str]:
 
 def _strings(row: dict[str, object]) -> Iterator[str]:
     for value in row.values():
-        for one in value if isinstance(value, list) else (value,):
-            if isinstance(one, str) and " " in one:  # labels and numbers of documents are no texts
-                yield one
+        for cell in value if isinstance(value, list) else (value,):
+            if (
+                isinstance(cell, str) and " " in cell
+            ):  # labels and numbers of documents are no texts
+                yield cell

@@ -1,7 +1,7 @@
-"""Texts with sentences that name a label (`labels`): what zero-shot classification asks of a model of entailment.
+"""Pairs of a text and a sentence that names a label (`labels`): the input of an NLI model in zero-shot classification.
 
-Labels are the sentiment of reviews, headings, and kinds of text. No set that zero-shot classification is measured on is
-among them (docs/notes/zero-shot.md).
+Labels are the sentiment of reviews, headings, and kinds of text. No set with which zero-shot classification is
+measured is among them (docs/notes/zero-shot.md).
 """
 
 import random
@@ -19,7 +19,7 @@ from tools.tasks.templates import pair
 
 SEED = 1
 REVIEWS, HEADINGS, SENTENCES = 8_000, 4_000, 1_000
-"""At most so many texts: reviews, pairs of a file of headings, sentences of a kind."""
+"""Texts at most: reviews, pairs of a file of headings, sentences of a kind."""
 TEMPLATES = ("This example is {}.", "This text is {}.", "The text is about {}.", "{}")
 FILES = ("openstax_headings", "heading_first_sentence_markdown", "wikinews_title_lead")
 KINDS = {
@@ -40,15 +40,15 @@ _END = re.compile(r"(?<=[.!?])\s+")
 
 
 def _pairs(texts: Sequence[tuple[str, str]], opposite: bool) -> Iterator[Example]:
-    """Each text (with its label) once with its label's sentence and once with another's, in the same words.
+    """Each text with the sentence of its label, and with the sentence of another label in the same words.
 
-    The other contradicts where labels are opposites, and is neutral elsewhere.
+    The other label contradicts where labels are opposites, and is neutral elsewhere.
     """
     rng = random.Random(SEED)
     labels = sorted({label for _, label in texts})
     for text, label in texts:
         template = rng.choice(TEMPLATES)
-        other = rng.choice([one for one in rng.sample(labels, 2) if one != label])
+        other = rng.choice([each for each in rng.sample(labels, 2) if each != label])
         yield pair(text, template.replace("{}", label), "entailment")
         yield pair(text, template.replace("{}", other), "contradiction" if opposite else "neutral")
 
@@ -56,9 +56,9 @@ def _pairs(texts: Sequence[tuple[str, str]], opposite: bool) -> Iterator[Example
 def _reviews(data: Path) -> Iterator[tuple[str, str]]:
     """The last one to three sentences of a review, which sum it up, and its sentiment."""
     rng = random.Random(SEED)
-    for one in rng.sample(imdb.TRAIN(data), REVIEWS):
-        end = " ".join(_END.split(one.texts[0])[-rng.randint(1, 3) :])
-        yield end[-400:], imdb.LABELS[int(one.label)]
+    for review in rng.sample(imdb.TRAIN(data), REVIEWS):
+        end = " ".join(_END.split(review.texts[0])[-rng.randint(1, 3) :])
+        yield end[-400:], imdb.LABELS[int(review.label)]
 
 
 def _headings(data: Path, file: str) -> Iterator[tuple[str, str]]:
@@ -78,7 +78,7 @@ def _kinds(data: Path) -> Iterator[tuple[str, str]]:
 def _train(data: Path) -> list[Example]:
     return [
         *_pairs(list(_reviews(data)), opposite=True),
-        *(one for file in FILES for one in _pairs(list(_headings(data, file)), opposite=False)),
+        *(each for file in FILES for each in _pairs(list(_headings(data, file)), opposite=False)),
         *_pairs(list(_kinds(data)), opposite=False),
     ]
 

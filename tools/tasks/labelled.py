@@ -34,15 +34,15 @@ def examples(
 
     `codes` gives the label of each code of the data set. Raises DataError naming the first row with another label.
     """
-    found = []
+    labelled = []
     for number, (code, text) in enumerate(rows, 1):
         label = codes.get(code, code)
         if label not in labels:
             known = ", ".join(codes or labels)
             raise DataError(f"{path.name}:{number}: label {label!r} is none of {known}")
         if text.strip():
-            found.append(Example((text.strip(),), labels.index(label)))
-    return found
+            labelled.append(Example((text.strip(),), labels.index(label)))
+    return labelled
 
 
 def held_out(read: Reader, share: float) -> tuple[Reader, Reader]:

@@ -29,12 +29,12 @@ def _clause(text: str) -> tuple[str, ...] | None:
         r"\b(and|while|as|who|that|which|is|are|no|not|nobody)\b", main[5]
     ):
         return None
-    found = tuple(part or "" for part in main.groups())
-    return None if re.search(r"\b(and|who|that|which|while)\b|,", found[1]) else found
+    parts = tuple(part or "" for part in main.groups())
+    return None if re.search(r"\b(and|who|that|which|while)\b|,", parts[1]) else parts
 
 
 def _claims_one(determiner: str, verb: str) -> bool:
-    """Whether the clause says that there is one, so that "No" denies it."""
+    """Whether the clause states existence, so that "No" denies it."""
     return determiner != "The" and (verb == "is" or determiner not in {"A", "An"})
 
 
@@ -75,32 +75,30 @@ def _substituted(changed: contrast.Pair) -> Iterator[Example]:
             yield pair(denials[0], changed.texts[1], "neutral")
             yield pair(denials[1], changed.texts[0], "neutral")
         elif changed.kind == "hypernym":
-            order = (
-                -1 if changed.label == "neutral" else 1
-            )  # the sentence of the narrower word first
+            order = -1 if changed.label == "neutral" else 1  # the narrower word's sentence first
             narrow, wide = denials[::order]
-            said = changed.texts[::order][0]
+            statement = changed.texts[::order][0]
             yield pair(wide, narrow, "entailment")
             yield pair(narrow, wide, "neutral")
-            yield pair(wide, said, "contradiction")
-            yield pair(said, wide, "contradiction")
+            yield pair(wide, statement, "contradiction")
+            yield pair(statement, wide, "contradiction")
 
 
 def _balanced(groups: Iterable[Iterable[Example]], number: int) -> list[Example]:
-    """At most one example a group, of the label that is rarest so far; `number` of them at most."""
+    """At most one example of each group, of the label that is rarest so far; `number` examples at most."""
     rng = random.Random(SEED)
-    found: dict[float, list[Example]] = {label: [] for label in range(len(NLI_LABELS))}
+    by_label: dict[float, list[Example]] = {label: [] for label in range(len(NLI_LABELS))}
     for group in groups:
         options = list(group)
-        if options and sum(map(len, found.values())) < number:
-            least = min(options, key=lambda one: (len(found[one.label]), rng.random()))
-            found[least.label].append(least)
-    return [one for some in found.values() for one in some]
+        if options and sum(map(len, by_label.values())) < number:
+            rarest = min(options, key=lambda each: (len(by_label[each.label]), rng.random()))
+            by_label[rarest.label].append(rarest)
+    return [example for group in by_label.values() for example in group]
 
 
 def from_premises(premises: Sequence[Example], number: int) -> list[Example]:
     """Negated and quantified premises, one pair each."""
-    texts = sorted({one.texts[0].strip() for one in premises})
+    texts = sorted({premise.texts[0].strip() for premise in premises})
     random.Random(SEED).shuffle(texts)
     return _balanced(map(_negated, texts), number)
 

@@ -22,12 +22,12 @@ MNLI_LICENCE = "OANC, CC BY-SA 3.0 and others, by genre"
 
 
 def pairs_of(*candidates: str, dataset: str) -> Callable[[Path], list[Example]]:
-    """A reader of the pairs in the first of these files that is there."""
+    """A reader of the pairs in the first of these files that exists."""
 
     def read(data: Path) -> list[Example]:
         path = find(data, candidates, dataset=dataset)
-        found = read_each(path, records(path), _example)
-        return [example for example in found if example]
+        examples = read_each(path, records(path), _example)
+        return [example for example in examples if example]
 
     return read
 
@@ -44,7 +44,7 @@ def _example(record: dict[str, Any]) -> Example | None:
 
 
 def label_number(label: object) -> int:
-    """The place of a label in NLI_LABELS. Raises ValueError."""
+    """The index of a label in NLI_LABELS. Raises ValueError."""
     if label not in NLI_LABELS:
         raise ValueError(f"label {label!r} is none of {', '.join(NLI_LABELS)}")
     return NLI_LABELS.index(label)

@@ -1,4 +1,4 @@
-"""More sets of natural language inference, which the shipped models learn from or are scored on."""
+"""More sets of natural language inference, to train the shipped models or to score them."""
 
 from itertools import permutations
 
@@ -37,13 +37,13 @@ FEVER, HANS, HELP, SCONE = (
 
 def hypotheses(pairs: list[Example]) -> list[Example]:
     """Every two distinct hypotheses of a premise as unlabelled pairs, in both orders."""
-    said: dict[str, dict[str, None]] = {}
+    by_premise: dict[str, dict[str, None]] = {}
     for premise, hypothesis in (pair.texts for pair in pairs):
-        said.setdefault(premise, {})[hypothesis] = None
+        by_premise.setdefault(premise, {})[hypothesis] = None
     return [
         Example((first, second), UNLABELLED)
-        for one in said.values()
-        for first, second in permutations(one, 2)
+        for group in by_premise.values()
+        for first, second in permutations(group, 2)
     ]
 
 

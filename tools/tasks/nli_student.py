@@ -36,10 +36,10 @@ def _short_taught(source: Source) -> Source:
 
     def read(data: Path) -> list[Example]:
         return [
-            one if short else replace(one, trusted=True)
-            for one in source.read(data)
-            if (short := max(len(text.split()) for text in one.texts) <= TAUGHT_WORDS)
-            or one.label != UNLABELLED
+            pair if short else replace(pair, trusted=True)
+            for pair in source.read(data)
+            if (short := max(len(text.split()) for text in pair.texts) <= TAUGHT_WORDS)
+            or pair.label != UNLABELLED
         ]
 
     return replace(source, read=read)

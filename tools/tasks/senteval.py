@@ -21,7 +21,7 @@ BACKGROUND = (nli.MNLI_TRAIN, nli.SNLI_TRAIN, sst.REVIEWS)
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """A set: its file for each label in the task's order, and the official files where they are others."""
+    """A dataset: its file for each label in the task's order, and the official files where they differ."""
 
     name: str
     note: str
@@ -66,8 +66,13 @@ SUBJ = Sentences(
 )
 TASKS = tuple(
     task
-    for one in (CR, MPQA, SUBJ)
+    for dataset in (CR, MPQA, SUBJ)
     for task in ten_folds(
-        one.name, tuple(one.files), UNSTATED, one.note, one.read, background=BACKGROUND
+        dataset.name,
+        tuple(dataset.files),
+        UNSTATED,
+        dataset.note,
+        dataset.read,
+        background=BACKGROUND,
     )
 )

@@ -22,7 +22,7 @@ def _reviews(read: Reader) -> Reader:
     """IMDB's negative and positive: no review there is neutral."""
 
     def mapped(data: Path) -> list[Example]:
-        return [Example(one.texts, 2 * one.label) for one in read(data)]
+        return [Example(review.texts, 2 * review.label) for review in read(data)]
 
     return mapped
 
@@ -42,7 +42,7 @@ _LABELLED = replace(_REVIEWS, read=_reviews(_REVIEWS.read))
 
 def _sure(data: Path) -> list[Example]:
     """Whole reviews, of which the teacher reads only the beginning."""
-    return [replace(one, trusted=True) for one in _LABELLED.read(data)]
+    return [replace(review, trusted=True) for review in _LABELLED.read(data)]
 
 
 SENTENCES = (

@@ -8,8 +8,10 @@ from tools.tasks.nli import SNLI_TRAIN
 ENTAILMENT = sick.sources(lambda pair: Example(pair[0], pair[2]))
 
 
-def _task(name: str, kind: Kind, labels: tuple[str, ...], found: dict[str, Source]) -> Task:
-    return Task(name, kind, labels, (found["train"],), found["dev"], found["test"], (SNLI_TRAIN,))
+def _task(name: str, kind: Kind, labels: tuple[str, ...], splits: dict[str, Source]) -> Task:
+    return Task(
+        name, kind, labels, (splits["train"],), splits["dev"], splits["test"], (SNLI_TRAIN,)
+    )
 
 
 TASKS = (

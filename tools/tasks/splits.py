@@ -36,7 +36,7 @@ def stratified_split(
         places = rng.permutation(len(strata[label]))
         parts = np.searchsorted(ends, places, side="right").tolist()
         part_of.update(zip(strata[label], parts, strict=True))
-    found: list[list[Example]] = [[] for _ in range(len(shares) + 1)]
+    split: list[list[Example]] = [[] for _ in range(len(shares) + 1)]
     for key, example in zip(keys, examples, strict=True):
-        found[part_of[key]].append(example)
-    return found
+        split[part_of[key]].append(example)
+    return split

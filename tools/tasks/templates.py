@@ -1,8 +1,8 @@
 """Examples that are right by construction: sentences with slots, and the words to put there, from a TOML file.
 
 A template is "premise > hypothesis > label", where e, n, c are the labels, or "text > label", where -, 0, + are.
-In braces stand words of a list of the same section; a digit tells two words of a list apart, and a capital asks for
-one.
+A name in braces stands for a word of the list of that name in the same section; a digit marks a second word of the
+list, and a capital letter capitalises the word.
 """
 
 import random
@@ -18,7 +18,7 @@ SEED = 1
 HERE = Path(__file__).parent
 ENTAILMENT = {sign: NLI_LABELS.index(name) for sign, name in zip("enc", NLI_LABELS, strict=True)}
 SENTIMENT = {"-": 0, "0": 1, "+": 2}
-"""Signs of labels, and the labels' places in a task."""
+"""Signs of labels, and the labels' numbers in a task."""
 _SLOT = re.compile(r"\{(\w+?)(2?)\}")
 _PARALLEL = {
     "plural": "singular",
@@ -39,7 +39,7 @@ def pair(premise: str, hypothesis: str, label: NLILabel) -> Example:
 def from_templates(
     file: str, section: str, number: int, signs: Mapping[str, int] = ENTAILMENT
 ) -> list[Example]:
-    """`number` distinct examples of a section of the file, or fewer where it does not have them.
+    """`number` distinct examples of a section of the file, or as many as it has.
 
     Labels follow each other in turn, and so do each label's templates.
     """

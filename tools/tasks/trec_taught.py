@@ -17,14 +17,14 @@ def joined(questions: Sequence[Example], number: int) -> list[Example]:
     n-grams for the same purpose).
     """
     rng = random.Random(1)
-    found: dict[str, None] = {}
+    distinct: dict[str, None] = {}
     for _ in range(20 * number):
-        first, second = (one.texts[0].split() for one in rng.sample(questions, 2))
+        first, second = (each.texts[0].split() for each in rng.sample(questions, 2))
         begin, end = rng.randint(1, len(first)), rng.randint(1, len(second))
-        found[" ".join([*first[:begin], *second[-end:]])] = None
-        if len(found) == number:
+        distinct[" ".join([*first[:begin], *second[-end:]])] = None
+        if len(distinct) == number:
             break
-    return [Example((text,), UNLABELLED) for text in found]
+    return [Example((text,), UNLABELLED) for text in distinct]
 
 
 _note = f"{JOINED:,} beginnings of questions joined with ends of others, without a label"

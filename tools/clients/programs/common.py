@@ -1,4 +1,4 @@
-"""What every client is asked to do."""
+"""The texts and the model for every client's program."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ SENTENCES = [
     "Nobody had expected the train to arrive so early in the morning.",
 ]
 DOCUMENT = " ".join(f"{SENTENCES[i % 4]} It was day {i}." for i in range(190))
-"""3,000 words and some more."""
+"""A little more than 3,000 words."""
 MANY = [f"Document number {i} is about a dog." for i in range(1000)]
 
 
