@@ -54,7 +54,7 @@ def test_what_is_written_is_read(texts: list[str]) -> None:
     for end in ("\n", "\r\n"):
         content = "".join(text + end for text in lines)
         assert read(content.encode(), "txt") == [Row(text, n) for n, text in enumerate(lines, 1)]
-    if lines:
+    if lines and (len(lines) > 1 or "\r" not in lines[0]):  # such a file is refused: old Mac's
         assert read(content.encode().rstrip(b"\r\n"), "txt")[-1].text == lines[-1]
 
 

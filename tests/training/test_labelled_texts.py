@@ -118,8 +118,8 @@ IN_CSV: list[tuple[str | bytes, str]] = [  # below GOOD, whose last row is in li
 NUMBERS = "text,label\n" + "".join(f"a {i},{i}.5\n" for i in range(40))
 HALF_A_PAIR = '{"text": "\\ud83d", "label": "b"}\n{"text": "x", "label": "b"}\n'
 WHOLE_FILES: list[tuple[str, str | bytes, str]] = [
-    ("t.docx", GOOD, r"t\.docx: .*\.csv, \.tsv or \.jsonl"),
-    ("t.parquet.gz", GOOD, r"t\.parquet\.gz: the file must end in"),
+    ("t.docx", GOOD, r"t\.docx: .*give it one of \.csv, \.tsv, \.jsonl"),
+    ("t.parquet.gz", GOOD, r"t\.parquet\.gz: the file's suffix names its format"),
     ("t.csv.gz", ZIPPED[:-9], r"t\.csv\.gz is a damaged or incomplete gzip file"),
     ("t.csv", GOOD.replace("label", "class"), r"t\.csv:1: no column 'label'.*text, class"),
     ("t.csv", "", r"t\.csv holds no row"),

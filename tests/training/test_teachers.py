@@ -69,7 +69,10 @@ def test_vectors_are_the_pooled_states_of_each_text_alone(
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"1_Pooling/config": {"pooling_mode_max_tokens": True}}, "pools by max: mean or cls"),
+        (
+            {"1_Pooling/config": {"pooling_mode_max_tokens": True}},
+            "pools by max: only mean and cls",
+        ),
         ({"1_Pooling/config": CLS | {"pooling_mode_mean_tokens": True}}, "pools by cls, mean"),
         ({"modules": [{"path": "2", "type": "models.Dense"}]}, "modules.json has Dense"),
         ({"config_sentence_transformers": PROMPTS, **UNPROMPTED}, "leaves its prompt out"),
