@@ -1,4 +1,4 @@
-"""The other end of benchmarks.workers, for any environment: lists of texts come in, seconds go out."""
+"""The worker's side of benchmarks.workers, for any environment: reads lists of texts, writes seconds."""
 
 import json
 import sys
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import TextIO
 
 
-def answer(compute: Callable[[list[str]], object], to: TextIO = sys.stdout) -> None:
-    """Compute each line's list of texts, and tell how long that took, until no more lines come."""
+def answer(compute: Callable[[list[str]], object], output: TextIO = sys.stdout) -> None:
+    """Compute each line's list of texts, and write how many seconds that took, until the input ends."""
     for line in sys.stdin:
         texts = json.loads(line)
         started = time.perf_counter()
         compute(texts)
-        to.write(f"{time.perf_counter() - started}\n")
-        to.flush()
+        output.write(f"{time.perf_counter() - started}\n")
+        output.flush()

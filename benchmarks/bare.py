@@ -2,7 +2,7 @@
 
     python -m benchmarks.bare BUNDLES MODEL COST
 
-A batch costs at most COST tokens once padded; sentences of like lengths go together. As in `heedful serve`, numpy
+A batch costs at most COST tokens once padded; sentences of similar lengths go together. As in `heedful serve`, numpy
 uses one thread and the loaded model is not garbage-collected.
 """
 
@@ -34,7 +34,7 @@ def run(bundles: Path, model: str, cost: int) -> None:
     def compute(texts: list[str]) -> None:
         parses = parser.parse([ParseJob(text, card.max_tokens, card.tree) for text in texts])
         sentences = [vocab.sentence(parse.tokens, parse.heads) for parse in parses]
-        for batch in cheapest([len(one) for one in sentences], cost, OVERHEAD):
+        for batch in cheapest([len(sentence) for sentence in sentences], cost, OVERHEAD):
             vectors = session.run(encoder_feeds(card, collate([sentences[i] for i in batch])))
             vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 

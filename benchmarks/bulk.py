@@ -2,8 +2,9 @@
 
     python -m benchmarks.bulk [--rows 20000] [--quick]
 
-Writes results/performance/bulk.json. Rates leave out the start: `heedful embed`'s is that of the rows that a longer run
-has more than a shorter one; Ray's, whose start takes 10 to 30 s, that of the rows between its first file and its last.
+Writes results/performance/bulk.json. Rates leave out the start: for `heedful embed` they
+count the rows of a longer run beyond those of a shorter one; for Ray, whose start takes 10 to 30 s, the rows between
+its first file and its last.
 """
 
 import os
@@ -48,25 +49,33 @@ def main(
             rates[0].append(3 * rows / (long - short))
             for actors in (1, 2):
                 rates[actors].append(_ray_rate(files[1], actors))
-    plain, one, two = (statistics.median(found) for found in rates.values())
+    plain, one_actor, two_actors = (statistics.median(runs) for runs in rates.values())
     table: list[records.Row] = [
         {"run": "heedful embed, one core", "rows/s": plain, "share": 1.0},
-        {"run": "--ray local --actors 1, one core", "rows/s": one, "share": one / plain},
-        {"run": "--ray local --actors 2, two cores", "rows/s": two, "share": two / plain / 2},
+        {
+            "run": "--ray local --actors 1, one core",
+            "rows/s": one_actor,
+            "share": one_actor / plain,
+        },
+        {
+            "run": "--ray local --actors 2, two cores",
+            "rows/s": two_actors,
+            "share": two_actors / plain / 2,
+        },
     ]
     for row in table:
         typer.echo(row)
-    typer.echo(f"two actors do {two / one:.2f} times one")
+    typer.echo(f"two actors do {two_actors / one_actor:.2f} times one")
     records.write("bulk", "Files on Ray Data", records.table(MEASURED, table))
 
 
 def _on(cores: int) -> list[str]:
-    """Begins a command that has so many cores; Ray's own processes have no others."""
+    """The beginning of a command that may use so many cores; Ray's own processes share them."""
     return ["taskset", "-c", ",".join(map(str, sorted(os.sched_getaffinity(0))[:cores]))]
 
 
 def _seconds(file: Path) -> float:
-    """Of one run of `heedful embed` on one core, with its start."""
+    """Seconds of a run of `heedful embed` on one core, with its start."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.monotonic()
         _run(_on(1), file, Path(folder) / "out.parquet")
@@ -85,10 +94,10 @@ def _ray_rate(file: Path, actors: int) -> float:
         return rows / (written[-1][0] - written[actors - 1][0])
 
 
-def _run(before: list[str], file: Path, out: Path, *options: str) -> None:
+def _run(prefix: list[str], file: Path, out: Path, *options: str) -> None:
     program = [sys.executable, "-m", "heedful", "embed", str(file), "--model", "ms-san-embed"]
-    whole = [*before, *program, "--id-column", "id", "--out", str(out), *options]
-    subprocess.run(whole, check=True, stderr=subprocess.DEVNULL)
+    command = [*prefix, *program, "--id-column", "id", "--out", str(out), *options]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

@@ -91,8 +91,8 @@ def main(models: Models = BUNDLES) -> None:
         for pairs in (SAME, OPPOSITE):
             first, second = (embedding.encode(list(side)) for side in zip(*pairs, strict=True))
             cosines.append((first * second).sum(axis=1))
-            both = nli.nli([pair for a, b in pairs for pair in ((a, b), (b, a))])
-            scores = np.array([one["contradiction"] for one in both]).reshape(-1, 2)
+            answers = nli.nli([pair for a, b in pairs for pair in ((a, b), (b, a))])
+            scores = np.array([answer["contradiction"] for answer in answers]).reshape(-1, 2)
             contradicted.append(scores.max(axis=1) >= CONTRADICTION)
         for least in THRESHOLDS:
             cells = [

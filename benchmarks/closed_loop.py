@@ -47,19 +47,21 @@ class Closed:
         Raises LoadFailed when a request is not answered 200.
         """
         while seconds < PATIENCE:
-            found = self._measure(connections, max(1, round(seconds)))
-            if found["failed"]:
+            figures = self._measure(connections, max(1, round(seconds)))
+            if figures["failed"]:
                 raise LoadFailed(
-                    f"{found['failed']} requests to {self._url} failed, {found['requests']} were answered"
+                    f"{figures['failed']} requests to {self._url} failed, {figures['requests']} were answered"
                 )
-            if found["requests"] >= 2 * connections:
-                rate = found["requests"] / found["seconds"]
-                return Load(int(found["requests"]), rate, found["p50"], found["p90"], found["p99"])
+            if figures["requests"] >= 2 * connections:
+                rate = figures["requests"] / figures["seconds"]
+                return Load(
+                    int(figures["requests"]), rate, figures["p50"], figures["p90"], figures["p99"]
+                )
             seconds *= 2
         raise LoadFailed(f"{self._url} does not answer {connections} connections")
 
     def _measure(self, connections: int, seconds: int) -> dict[str, float]:
-        """What wrk.lua prints."""
+        """The figures that wrk.lua prints."""
         with tempfile.NamedTemporaryFile() as bodies:
             bodies.write(self._lines)
             bodies.flush()
@@ -72,5 +74,5 @@ class Closed:
         results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
         if not results:
             raise LoadFailed(f"wrk on {self._url}: {done.stdout}{done.stderr}")
-        found: dict[str, float] = json.loads(results[0].removeprefix("RESULT "))
-        return found
+        figures: dict[str, float] = json.loads(results[0].removeprefix("RESULT "))
+        return figures

@@ -29,7 +29,7 @@ from tests.process import ROOT, Process
 SEED = 1
 TOLERANCE = 1e-5
 TIMES = {"id", "created", "request_id"}
-"""Fields that two answers never share."""
+"""Fields that differ in any two answers."""
 WORDS = (
     *(
         "two",
@@ -93,7 +93,7 @@ json.dump([vectors.tolist(), labels.tolist(), nli], open(sys.argv[3], "w"))
 
 
 def broad_lines(rng: random.Random, count: int) -> list[str]:
-    """Lines of books, news, talk and others, as many of each file; none where the data are not here."""
+    """Lines of books, news, talk and others, equally many of each file; none where the data are missing."""
     files = sorted(Path(os.environ.get("HEEDFUL_DATA", "data")).glob("text/*/*.jsonl.gz"))
     lines: list[str] = []
     for file in files:
@@ -104,7 +104,7 @@ def broad_lines(rng: random.Random, count: int) -> list[str]:
     return rng.sample(lines, min(len(lines), count))
 
 
-def made_texts(count: int) -> list[str]:
+def sample_texts(count: int) -> list[str]:
     """Plain and hostile texts, the same each time."""
     rng = random.Random(SEED)
     hostile = [text for text in (*TEXTS.values(), *CATEGORIES.values()) if len(text) < 3000]
@@ -122,7 +122,7 @@ def requests(texts: list[str]) -> Iterator[tuple[str, str, bytes]]:
         for truncate in (False, True):
             for route, body in bodies(text, truncate=truncate, count=1 + i % 3).items():
                 if i % 5 and route not in ("/embed", "/tokenize"):
-                    continue  # of those routes a fifth of the texts: they share what reads them
+                    continue  # a fifth of the texts for these routes, which share the reading of texts
                 if route == "/v1/embeddings":
                     body["model"] = "ms-san-embed"
                 elif route in MODELS:
@@ -134,7 +134,7 @@ def requests(texts: list[str]) -> Iterator[tuple[str, str, bytes]]:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two answers are equal but for rounding and for what never is."""
+    """Whether two answers are equal up to rounding, without the fields TIMES."""
     if isinstance(first, dict) and isinstance(second, dict):
         keys = (first.keys() | second.keys()) - TIMES
         return all(same(first.get(key), second.get(key)) for key in keys)
@@ -196,11 +196,11 @@ def compare_libraries(other: Path, texts: list[str], out: Console) -> int:
         file = Path(folder) / "texts.json"
         file.write_text(json.dumps(readable))
         for name, tree in (("this", ROOT), ("other", other)):
-            into = Path(folder) / name
-            command = [sys.executable, "-P", "-c", LIBRARY, file, other / "bundles", into]
+            output = Path(folder) / name
+            command = [sys.executable, "-P", "-c", LIBRARY, file, other / "bundles", output]
             environment = {**os.environ, "PYTHONPATH": str(tree)}
             subprocess.run(list(map(str, command)), env=environment, cwd=tree, check=True)
-            answers.append(json.loads(into.read_text()))
+            answers.append(json.loads(output.read_text()))
     differ = 0
     for kind, here, there in zip(("encode", "predict_proba", "nli"), *answers, strict=True):
         wrong = sum(not same(a, b) for a, b in zip(here, there, strict=True))
@@ -215,9 +215,9 @@ def main(
 ) -> None:
     """Compare this tree's answers with another's."""
     out = Console(soft_wrap=True, highlight=False, markup=False)
-    made = made_texts(texts)
-    differ = compare_services(other.resolve(), made, out)
-    differ += compare_libraries(other.resolve(), made, out)
+    sample = sample_texts(texts)
+    differ = compare_services(other.resolve(), sample, out)
+    differ += compare_libraries(other.resolve(), sample, out)
     raise typer.Exit(1 if differ else 0)
 
 

@@ -3,7 +3,7 @@
     python -m benchmarks.disan_cost [--batch 32] [--dim 300] [--lengths 12 24 48 96]
 
 Each case runs in a separate process on one thread: the peak of resident memory above the loaded
-session, and the least processor time of three runs (so that what else the machine does counts less).
+session, and the least processor time of three runs (so that other load on the machine counts less).
 """
 
 import argparse

@@ -19,34 +19,34 @@ class NotInstalled(Exception):
 def python(name: str) -> Path:
     """The interpreter of the environment for peers/<name>.txt. Raises NotInstalled.
 
-    It is of this process's Python, or of an older one where the file asks for that.
+    Its Python is this process's, or an older one where the file says so.
     """
-    folder, wanted = HOME / name, REQUIREMENTS / f"{name}.txt"
+    folder, requirements = HOME / name, REQUIREMENTS / f"{name}.txt"
     interpreter, installed = folder / "bin" / "python", folder / INSTALLED
-    base = _base(wanted.read_text())
-    content = f"# {_run(base, '-VV').strip()}\n{wanted.read_text()}"
+    base = _base(requirements.read_text())
+    content = f"# {_run(base, '-VV').strip()}\n{requirements.read_text()}"
     if installed.exists() and installed.read_text() == content:
         return interpreter
     folder.parent.mkdir(parents=True, exist_ok=True)
     _run(base, "-m", "venv", "--clear", folder)
     pip = (interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     # torch first: pip then takes the index's CPU build and downloads no other.
-    for line in wanted.read_text().splitlines():
+    for line in requirements.read_text().splitlines():
         if line.startswith("torch=="):
             _run(*pip, line)
-    _run(*pip, "--requirement", wanted)
+    _run(*pip, "--requirement", requirements)
     installed.write_text(content)
     return interpreter
 
 
 def _base(requirements: str) -> str:
-    """The Python that makes the environment."""
+    """The Python of the environment."""
     newest = _NEWEST.match(requirements)
     if newest is None or sys.version_info[:2] <= (3, int(newest[1])):
         return sys.executable
     for minor in range(11, int(newest[1]) + 1):
-        if found := shutil.which(f"python3.{minor}"):
-            return found
+        if interpreter := shutil.which(f"python3.{minor}"):
+            return interpreter
     raise NotInstalled(f"it needs a Python of 3.11 to 3.{newest[1]}")
 
 

@@ -3,8 +3,8 @@
     python -m benchmarks.explain_cost [--model ms-san-nli] [--tokens 20] [--threads 2] [--parts evidence ..]
 
 One sentence through the service: parse, graphs, head, answer's values. Each ratio is the median over rounds
-of an embedding, an explanation and an explanation with one more part, so that what else the machine does
-counts for all three. Memory is what a process has for itself (private and dirty), with the bundle's sessions
+of an embedding, an explanation and an explanation with one more part, so that other load on the machine
+counts for all three. Memory is a process's private dirty memory, with the bundle's sessions
 open, compared with sessions that each hold their own weights.
 """
 
@@ -60,15 +60,15 @@ async def compare(
             partial(explain.explain, inputs, PARTS[part]),
         ]
         rounds = np.empty((ROUNDS, len(requests)))
-        for one in rounds:
+        for seconds in rounds:
             for i, make in enumerate(requests):
                 start = time.perf_counter()
                 await service.answer(make())
-                one[i] = time.perf_counter() - start
-        plain, explained, more = np.median(rounds, axis=0) * 1000
+                seconds[i] = time.perf_counter() - start
+        plain, explained, with_part = np.median(rounds, axis=0) * 1000
         to_plain, to_explained = np.median(rounds[:, 2:] / rounds[:, :2], axis=0)
         out.print(
-            f"{model:20} {part:12} {more:8.2f} ms, embed {plain:5.2f}, explain {explained:5.2f};"
+            f"{model:20} {part:12} {with_part:8.2f} ms, embed {plain:5.2f}, explain {explained:5.2f};"
             f" {to_explained:.2f} times explain, {to_plain:.2f} times embed"
         )
     await service.stop(1)
@@ -111,13 +111,14 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=20)
     parser.add_argument("--threads", type=int, default=usable_cores())
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
-    given = parser.parse_args()
+    options = parser.parse_args()
     out = Console(width=140)
-    asyncio.run(compare(given.models, given.model, given.tokens, given.threads, given.parts, out))
+    compared = (options.models, options.model, options.tokens, options.threads, options.parts)
+    asyncio.run(compare(*compared, out))
     context = multiprocessing.get_context("spawn")
     for kind in ("plain", "explained", "twice"):
         with context.Pool(1) as pool:
-            added = pool.apply(memory, (given.models / given.model, kind))
+            added = pool.apply(memory, (options.models / options.model, kind))
         out.print(f"{kind:10} {added:6.1f} MB")
 
 

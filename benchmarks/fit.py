@@ -25,7 +25,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks import fit_peers
-from benchmarks.fit_data import SIZES, TASKS, Kept, Texts, draw, read
+from benchmarks.fit_data import SIZES, TASKS, Texts, VectorCache, draw, read
 from heedful.cli.fit_candidate import Problem, best
 from heedful.cli.fit_linear import (
     MOST_UNLABELLED,
@@ -58,7 +58,7 @@ OURS: dict[str, tuple[TeacherKind, ...]] = {
     "fit --unlabelled, quick": ("frozen",),
     "fit --unlabelled": ("frozen", "fine-tuned"),
 }
-"""Which teachers each way has."""
+"""Way to call `fit` -> the teachers of its candidates."""
 EFFORTS = {"quick": "fit --unlabelled, quick", "normal": "fit --unlabelled"}
 """The last of OURS that an effort measures."""
 OTHERS = ("TF-IDF + LR", "MiniLM + LR")
@@ -74,10 +74,10 @@ def main() -> None:
     parser.add_argument("--base", type=Path, default=Path("bundles/ms-san-embed"))
     parser.add_argument("--parser", default="bundles/parser")
     parser.add_argument("--page", action="store_true", help="measure nothing")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    for name in () if chosen.page else chosen.tasks:
-        for record in measure(name, chosen):
+    for name in () if options.page else options.tasks:
+        for record in measure(name, options):
             write_json(RESULTS / f"{name}.json", record)
     records = {name: RESULTS / f"{name}.json" for name in TASKS}
     content = [json.loads(file.read_text()) for file in records.values() if file.exists()]
@@ -90,61 +90,63 @@ def main() -> None:
 def replace_in_page(marks: tuple[str, str], text: str) -> None:
     before, _, rest = PAGE.read_text().partition(marks[0])
     after = rest.partition(marks[1])[2]
-    whole = before + marks[0] + text + marks[1] + after
-    write_file(PAGE, lambda part: part.write_text(whole))
+    content = before + marks[0] + text + marks[1] + after
+    write_file(PAGE, lambda part: part.write_text(content))
 
 
-def measure(name: str, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """After each sample the record so far: accuracies on the test rows, what `fit` chose, and its seconds."""
+def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """After each sample the record so far: accuracies on the test rows, the choice of `fit`, and its seconds."""
     pool, test = read(name, data_folder())
     file = RESULTS / f"{name}.json"
-    before = json.loads(file.read_text())["samples"] if file.exists() else []
-    way = EFFORTS[chosen.effort]
-    measured = {(one["size"], one["draw"]) for one in before if chosen.missing and way in one}
+    recorded = json.loads(file.read_text())["samples"] if file.exists() else []
+    way = EFFORTS[options.effort]
+    measured = {
+        (each["size"], each["draw"]) for each in recorded if options.missing and way in each
+    }
     numbered = [
         (size, number)
-        for size in chosen.sizes
-        for number in range(chosen.draws)
+        for size in options.sizes
+        for number in range(options.draws)
         if (size, number) not in measured
     ]
-    samples = [(*one, draw(pool, *one)) for one in numbered]
-    more = draw(pool, f"{MOST_UNLABELLED} rows", 0).texts
+    samples = [(size, number, draw(pool, size, number)) for size, number in numbered]
+    unlabelled = draw(pool, f"{MOST_UNLABELLED} rows", 0).texts
     texts = dict.fromkeys(
-        [*test.texts, *(text for _, _, sample in samples for text in sample.texts), *more]
+        [*test.texts, *(text for _, _, sample in samples for text in sample.texts), *unlabelled]
     )
-    base = bundle.read(chosen.base)
+    base = bundle.read(options.base)
     jobs = [ParseJob(text, base.card.max_tokens, False) for text in texts]
-    parser = Parser.load(chosen.parser)
-    tokens = dict(zip(texts, (one.tokens for one in parser.parse(jobs)), strict=True))
-    vectors = vectors_of(list(texts), name, base, chosen.parser)
+    parser = Parser.load(options.parser)
+    tokens = dict(zip(texts, (parse.tokens for parse in parser.parse(jobs)), strict=True))
+    vectors = vectors_of(list(texts), name, base, options.parser)
     record = {"task": name, "test_rows": len(test.texts)}
-    options = f"--draws {chosen.draws} --effort {chosen.effort} --base {chosen.base}"
+    arguments = f"--draws {options.draws} --effort {options.effort} --base {options.base}"
     commit = source_commit() or "unknown"
     for size, number, sample in samples:
-        seed = SEED if chosen.effort == "normal" else None
-        found = fitted(name, sample, test, more, seed, base, tokens, vectors)
-        others = baselines(sample, test, vectors["minilm"])
+        seed = SEED if options.effort == "normal" else None
+        scores = fitted(name, sample, test, unlabelled, seed, base, tokens, vectors)
+        scores |= baselines(sample, test, vectors["minilm"])
         key = {"size": size, "draw": number}
-        before = [one for one in before if any(one[part] != key[part] for part in key)]
-        command = f"python -m benchmarks.fit --tasks {name} --sizes '{size}' {options}"
+        recorded = [each for each in recorded if any(each[part] != key[part] for part in key)]
+        command = f"python -m benchmarks.fit --tasks {name} --sizes '{size}' {arguments}"
         version = f"{base.card.name} {base.card.version}"
-        said = {"base": version, "command": command, "commit": commit}
-        before.append({**key, "rows": len(sample.texts), **found, **others, **said})
-        before.sort(key=lambda one: (SIZES.index(one["size"]), one["draw"]))
-        yield record | {"samples": before}
+        source = {"base": version, "command": command, "commit": commit}
+        recorded.append({**key, "rows": len(sample.texts), **scores, **source})
+        recorded.sort(key=lambda each: (SIZES.index(each["size"]), each["draw"]))
+        yield record | {"samples": recorded}
 
 
 def fitted(
     name: str,
     sample: Texts,
     test: Texts,
-    more: list[str],
+    unlabelled: list[str],
     fine_tune: int | None,
     base: bundle.Bundle,
     tokens: dict[str, tuple[str, ...]],
     vectors: dict[str, dict[str, Floats]],
 ) -> dict[str, Any]:
-    """The accuracies of what `fit` chooses in each of OURS, and the seconds of processor of all."""
+    """The accuracy of the candidate that `fit` chooses in each of OURS, and the processor seconds of all."""
     started = time.process_time()
     labelled = zip(sample.texts, sample.labels, strict=True)
     rows = [Row(i, (text,), label) for i, (text, label) in enumerate(labelled)]
@@ -153,31 +155,32 @@ def fitted(
     def sides(texts: list[str], by: str = "fit") -> tuple[list[tuple[str, ...]], Floats]:
         return [tokens[text] for text in texts], np.stack([vectors[by][text] for text in texts])
 
-    chosen = choose_unlabelled(more, problem, seed=SEED)
-    every = [*sample.texts, *chosen]
-    unlabelled = Unlabelled(chosen, teachers.MINILM, sides(every, "minilm")[1], fine_tune)
-    fit = LinearFit.of(problem, base, *sides(every), unlabelled)
+    chosen = choose_unlabelled(unlabelled, problem, seed=SEED)
+    texts = [*sample.texts, *chosen]
+    pool = Unlabelled(chosen, teachers.MINILM, sides(texts, "minilm")[1], fine_tune)
+    fit = LinearFit.of(problem, base, *sides(texts), pool)
     assert fit.lesson is not None
     candidates = fit.candidates(assess.splits(problem.targets, sample.texts, seed=SEED), None)
-    words, read_as = sides(test.texts)
+    words, test_vectors = sides(test.texts)
     sentences = [fit.lexicon.sentence(row, np.arange(len(row))) for row in words]
-    read = linear.Texts([word_keys(one, len(fit.lexicon)) for one in sentences], read_as)
-    found: dict[str, Any] = {}
-    for key, taught_by in OURS.items():
-        if not set(taught_by) <= set(fit.lesson.teachers):
+    keys = [word_keys(sentence, len(fit.lexicon)) for sentence in sentences]
+    test_texts = linear.Texts(keys, test_vectors)
+    scores: dict[str, Any] = {}
+    for way, kinds in OURS.items():
+        if not set(kinds) <= set(fit.lesson.teachers):
             continue
         winner = best(
-            [one for one in candidates if one.recipe and one.recipe.teacher in (None, *taught_by)]
+            [each for each in candidates if each.recipe and each.recipe.teacher in (None, *kinds)]
         )
         assert winner.recipe is not None
         answers = np.array(problem.labels)[
-            fit.on_all_rows(winner.recipe).logits(read).argmax(axis=1)
+            fit.on_all_rows(winner.recipe).logits(test_texts).argmax(axis=1)
         ]
-        found[key] = float((answers == np.array(test.labels)).mean())
-        found[f"{key} chose"] = winner.name
-    return found | {
+        scores[way] = float((answers == np.array(test.labels)).mean())
+        scores[f"{way} chose"] = winner.name
+    return scores | {
         "seconds": round(time.process_time() - started, 2),
-        "unlabelled": len(unlabelled.texts),
+        "unlabelled": len(pool.texts),
     }
 
 
@@ -186,23 +189,23 @@ def vectors_of(
 ) -> dict[str, dict[str, Floats]]:
     """Vectors of length 1 of each text, by the base ("fit") and by MiniLM, computed once."""
 
-    def own(missing: Sequence[str]) -> Floats:
+    def by_base(missing: Sequence[str]) -> Floats:
         with load(base.folder, parser=parser, device="cpu") as model:
             return embed(model, missing)
 
-    def peer(missing: Sequence[str]) -> Floats:
+    def by_minilm(missing: Sequence[str]) -> Floats:
         return teachers.load(teachers.MINILM).vectors(missing)
 
     version = f"{base.card.name}-{base.card.version}-{name}"
-    found = {}
-    for key, kept in {
-        "fit": Kept(CACHE, version, own),
-        "minilm": Kept(CACHE, f"minilm-{name}", peer),
+    by_encoder = {}
+    for key, cache in {
+        "fit": VectorCache(CACHE, version, by_base),
+        "minilm": VectorCache(CACHE, f"minilm-{name}", by_minilm),
     }.items():
-        made = kept(texts)
-        unit = made / np.linalg.norm(made, axis=1, keepdims=True)
-        found[key] = dict(zip(texts, unit, strict=True))
-    return found
+        vectors = cache(texts)
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        by_encoder[key] = dict(zip(texts, unit, strict=True))
+    return by_encoder
 
 
 def baselines(sample: Texts, test: Texts, vectors: dict[str, Floats]) -> dict[str, float]:
@@ -227,33 +230,33 @@ def baselines(sample: Texts, test: Texts, vectors: dict[str, Floats]) -> dict[st
 
 def table(records: list[dict[str, Any]]) -> str:
     """Means over the samples, in percent, and the differences to the better of the others."""
-    columns = [f"`{one}`" for one in OURS] + list(OTHERS) + [f"`{one}` - best" for one in OURS]
+    columns = [f"`{way}`" for way in OURS] + list(OTHERS) + [f"`{way}` - best" for way in OURS]
     lines = [
         f"| dataset | rows a class | {' | '.join(columns)} | seconds | samples |",
         "|---" * (len(columns) + 4) + "|",
     ]
-    gains: dict[str, dict[str, list[float]]] = {one: defaultdict(list) for one in OURS}
-    leads: dict[str, list[tuple[float, str]]] = {one: [] for one in OURS}
+    gains: dict[str, dict[str, list[float]]] = {way: defaultdict(list) for way in OURS}
+    leads: dict[str, list[tuple[float, str]]] = {way: [] for way in OURS}
     for record in records:
         for size in SIZES:
             rows = [row for row in record["samples"] if row["size"] == size]
             if not rows:
                 continue
             ours, others = ([_percent(rows, way) for way in ways] for ways in (OURS, OTHERS))
-            first, other = others[0] or 0, max(one or 0 for one in others)
+            first, best_other = others[0] or 0, max(value or 0 for value in others)
             for way, value in zip(OURS, ours, strict=True):
                 if value is not None:
                     gains[way][size].append(value - first)
-                    leads[way].append((value - other, f"{record['task']} {size}"))
+                    leads[way].append((value - best_other, f"{record['task']} {size}"))
             cells = [_cell(value, ".1f") for value in (*ours, *others)]
-            cells += [_cell(value, "+.1f", other) for value in ours]
+            cells += [_cell(value, "+.1f", best_other) for value in ours]
             seconds = mean(row["seconds"] for row in rows)
             lines.append(
                 f"| {record['task']} | {size} | {' | '.join(cells)} | {seconds:.0f} | {len(rows)} |"
             )
-    said = [
-        f"`{one}` " + ", ".join(f"{size}: {mean(found):+.1f}" for size, found in of.items())
-        for one, of in gains.items()
+    means = [
+        f"`{way}` " + ", ".join(f"{size}: {mean(values):+.1f}" for size, values in by_size.items())
+        for way, by_size in gains.items()
     ]
     bases: dict[str, set[str]] = defaultdict(set)
     for record in records:
@@ -264,11 +267,11 @@ def table(records: list[dict[str, Any]]) -> str:
     ]
     lines += [
         "",
-        f"Ahead of TF-IDF + LR on the average of the rows measured, in points: {'; '.join(said)}. "
+        f"Ahead of TF-IDF + LR on the average of the rows measured, in points: {'; '.join(means)}. "
         f"Base, by rows a class: {', '.join(named)}.",
         "",
         "Between its worst and its best row, in points ahead of the better of TF-IDF + LR and MiniLM + LR: "
-        f"{'; '.join(_extremes(way, found) for way, found in leads.items() if found)}.",
+        f"{'; '.join(_extremes(way, values) for way, values in leads.items() if values)}.",
         "",
     ]
     return "\n".join(lines)
@@ -296,11 +299,13 @@ def _cell(value: float | None, form: str, less: float = 0.0) -> str:
 def peer_table(peers: dict[str, Any], records: list[dict[str, Any]]) -> str:
     """Means over each peer's samples, in percent, with their number, and of `fit` over all of these samples."""
     ours = {
-        (one["task"], row["size"], row["draw"]): row for one in records for row in one["samples"]
+        (record["task"], row["size"], row["draw"]): row
+        for record in records
+        for row in record["samples"]
     }
     methods = fit_peers.METHODS
-    columns = ["dataset", "rows a class", *methods, *(f"`{one}`" for one in OURS)]
-    columns += [f"seconds, {one}" for one in methods] + ["samples"]
+    columns = ["dataset", "rows a class", *methods, *(f"`{way}`" for way in OURS)]
+    columns += [f"seconds, {method}" for method in methods] + ["samples"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in peers["samples"]:
@@ -308,17 +313,17 @@ def peer_table(peers: dict[str, Any], records: list[dict[str, Any]]) -> str:
     for (task, size), rows in groups.items():
         numbers = sorted({row["draw"] for row in rows})
         same = [ours[task, size, number] for number in numbers]
-        cells = [_mean(rows, one, "accuracy", 100) for one in methods]
-        cells += [_cell(_percent(same, one), ".1f") for one in OURS]
-        cells += [_mean(rows, one, "seconds", 1) for one in methods]
+        cells = [_mean(rows, method, "accuracy", 100) for method in methods]
+        cells += [_cell(_percent(same, way), ".1f") for way in OURS]
+        cells += [_mean(rows, method, "seconds", 1) for method in methods]
         lines.append(f"| {task} | {size} | {' | '.join(cells)} | {len(numbers)} |")
     versions = ", ".join(f"{name} {version}" for name, version in peers["versions"].items())
     return "\n".join([*lines, "", f"{versions}.", ""])
 
 
 def _mean(rows: list[dict[str, Any]], method: str, key: str, scale: float) -> str:
-    found = [row[key] for row in rows if row["method"] == method]
-    return f"{scale * mean(found):.1f} ({len(found)})" if found else "not run"
+    values = [row[key] for row in rows if row["method"] == method]
+    return f"{scale * mean(values):.1f} ({len(values)})" if values else "not run"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Labelled texts drawn from the datasets for `benchmarks.fit`, and vectors of texts kept on disk."""
+"""Labelled texts drawn from the datasets for `benchmarks.fit`, and a cache of vectors on disk."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ TASKS = ("trec", "cr", "subj", "sst2", "sst5", "news", "r8", "yelp")
 SIZES = ("8", "16", "64", "1000 rows")
 """Rows a class; the last is rows in all."""
 TEST = 500
-"""Most rows of the test split, chosen at random but always the same."""
+"""Rows of the test split, at most, chosen at random but always the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,17 @@ class Texts:
 
 
 def read(name: str, data: Path) -> tuple[Texts, Texts]:
-    """The rows to draw from, each text once, and the test rows without those. Raises DataMissing."""
+    """The rows to draw from, each text once, and the test rows without these texts. Raises DataMissing."""
     task = tasks.get(name)
     whole = {"sst2": sst.two, "sst5": sst.five}  # train holds phrases too, test does not
     train = sst.sentences("train", whole[name]) if name in whole else task.train[0].read
-    pool = {one.texts[0]: task.labels[int(one.label)] for one in train(data)}
-    rows = [one for one in task.test.read(data) if one.texts[0] not in pool]
+    pool = {row.texts[0]: task.labels[int(row.label)] for row in train(data)}
+    rows = [row for row in task.test.read(data) if row.texts[0] not in pool]
     chosen = np.sort(np.random.default_rng(0).permutation(len(rows))[:TEST])
     test = [rows[i] for i in chosen]
     return (
         Texts(list(pool), list(pool.values())),
-        Texts([one.texts[0] for one in test], [task.labels[int(one.label)] for one in test]),
+        Texts([row.texts[0] for row in test], [task.labels[int(row.label)] for row in test]),
     )
 
 
@@ -47,17 +47,17 @@ def draw(pool: Texts, size: str, number: int) -> Texts:
     """A number of rows of each class (all of a rarer one), or of all, at random."""
     order = np.random.default_rng(number).permutation(len(pool.texts)).tolist()
     if size.endswith("rows"):
-        kept = order[: int(size.split()[0])]
+        chosen = order[: int(size.split()[0])]
     else:
         places: dict[str, list[int]] = {}
         for i in order:
             places.setdefault(pool.labels[i], []).append(i)
-        kept = [i for label in sorted(places) for i in places[label][: int(size)]]
-    return Texts([pool.texts[i] for i in kept], [pool.labels[i] for i in kept])
+        chosen = [i for label in sorted(places) for i in places[label][: int(size)]]
+    return Texts([pool.texts[i] for i in chosen], [pool.labels[i] for i in chosen])
 
 
-class Kept:
-    """Vectors of texts, each computed once and kept in a file of `folder`."""
+class VectorCache:
+    """Vectors of texts, each computed once and stored in a file of `folder`."""
 
     def __init__(self, folder: Path, name: str, embed: Callable[[Sequence[str]], Floats]) -> None:
         self._file = folder / f"{name}.npz"
@@ -74,8 +74,8 @@ class Kept:
             key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows
         }
         if missing:
-            found = self._embed(list(missing.values()))
-            self._rows.update(zip(missing, found, strict=True))
+            vectors = self._embed(list(missing.values()))
+            self._rows.update(zip(missing, vectors, strict=True))
             self._file.parent.mkdir(parents=True, exist_ok=True)
             write_arrays(
                 self._file,

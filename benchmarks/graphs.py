@@ -21,11 +21,11 @@ def plain(bundle: Bundle, threads: int) -> OrtSession:
 
 def sessions(bundle: Bundle, threads: int) -> dict[str, OrtSession]:
     """The encoder by precision: fp32, and int8 if it has that graph."""
-    found: dict[str, OrtSession] = {"fp32": plain(bundle, threads)}
+    by_precision: dict[str, OrtSession] = {"fp32": plain(bundle, threads)}
     served = LoadedModel(bundle, "cpu", threads)
     if served.precision == "int8":
-        found["int8"] = served.encoder.session
-    return found
+        by_precision["int8"] = served.encoder.session
+    return by_precision
 
 
 def runner(bundle: Bundle, session: OrtSession) -> Callable[[int, int], Callable[[], object]]:
@@ -49,16 +49,16 @@ def call_seconds(
 ) -> list[float]:
     """Seconds of one call of each case: medians of alternating rounds of `seconds` each.
 
-    With `time.process_time` for a clock, what runs on one thread is charged for itself alone.
+    With `time.process_time` as the clock, only the processor time of this process counts.
     """
-    found: list[list[float]] = [[] for _ in cases]
+    times_by_case: list[list[float]] = [[] for _ in cases]
     for case in cases:
         case()
     for _ in range(rounds):
-        for case, times in zip(cases, found, strict=True):
+        for case, times in zip(cases, times_by_case, strict=True):
             calls, started = 0, clock()
             while (passed := clock() - started) < seconds or not calls:
                 case()
                 calls += 1
             times.append(passed / calls)
-    return [statistics.median(times) for times in found]
+    return [statistics.median(times) for times in times_by_case]

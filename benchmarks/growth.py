@@ -50,10 +50,10 @@ def main(
     """Measure, print, and write the record."""
     seconds, rounds = (1, 1) if quick else (seconds, rounds)
     texts = sentences(SENTENCES, data)
-    by_length = _shown(row for model in MODELS for row in _lengths(models / model, rounds))
-    by_batch = _shown(_batches(models / model, rounds) for model in MODELS)
-    by_number = _shown(_numbers(models, texts, seconds))
-    by_depth = _shown(_depths(models, texts, seconds))
+    by_length = _printed(row for model in MODELS for row in _lengths(models / model, rounds))
+    by_batch = _printed(_batches(models / model, rounds) for model in MODELS)
+    by_number = _printed(_numbers(models, texts, seconds))
+    by_depth = _printed(_depths(models, texts, seconds))
     records.write(
         "growth",
         "How the cost grows",
@@ -65,13 +65,13 @@ def main(
     )
 
 
-def _shown(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows, each printed as it is measured."""
-    kept = []
+def _printed(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows, each printed once it is measured."""
+    measured = []
     for row in rows:
         typer.echo(row)
-        kept.append(row)
-    return kept
+        measured.append(row)
+    return measured
 
 
 def _lengths(folder: Path, rounds: int) -> list[dict[str, Any]]:
@@ -108,17 +108,17 @@ def _batches(folder: Path, rounds: int) -> dict[str, Any]:
 
 
 def _numbers(models: Path, texts: list[str], seconds: float) -> Iterator[dict[str, Any]]:
-    every = shipped(models)
-    for number in sorted({1, (1 + len(every)) // 2, len(every)}):
-        chosen = every[-number:]
+    names = shipped(models)
+    for number in sorted({1, (1 + len(names)) // 2, len(names)}):
+        chosen = names[-number:]
         with bundles(chosen, models) as folder, heedful(folder) as server:
             bodies = [{"inputs": text, "model": chosen[i % number]} for i, text in enumerate(texts)]
-            found = Closed(server.url, "/embed", bodies).run(SATURATED, seconds)
+            load = Closed(server.url, "/embed", bodies).run(SATURATED, seconds)
             yield {
                 "models": number,
-                "requests/s": found.requests_per_second,
-                "p50 ms": found.p50,
-                "p99 ms": found.p99,
+                "requests/s": load.requests_per_second,
+                "p50 ms": load.p50,
+                "p99 ms": load.p99,
                 "ready s": server.ready_seconds,
                 "PSS MB": server.memory(),
             }
@@ -126,15 +126,15 @@ def _numbers(models: Path, texts: list[str], seconds: float) -> Iterator[dict[st
 
 def _depths(models: Path, texts: list[str], seconds: float) -> Iterator[dict[str, Any]]:
     with bundles([MODELS[0]], models) as folder, heedful(folder) as server:
-        load = Closed(server.url, "/embed", [{"inputs": text} for text in texts])
+        loop = Closed(server.url, "/embed", [{"inputs": text} for text in texts])
         for depth in DEPTHS:
-            found = load.run(depth, seconds)
+            load = loop.run(depth, seconds)
             yield {
                 "in flight": depth,
-                "requests/s": found.requests_per_second,
-                "p50 ms": found.p50,
-                "p99 ms": found.p99,
-                "p50 / in flight, ms": found.p50 / depth,
+                "requests/s": load.requests_per_second,
+                "p50 ms": load.p50,
+                "p99 ms": load.p99,
+                "p50 / in flight, ms": load.p50 / depth,
             }
 
 

@@ -1,4 +1,4 @@
-"""How many of the project's files and functions a warm request passes: python -m benchmarks.hops
+"""Counts the project's files and functions that a warm request runs through: python -m benchmarks.hops
 
 One ASGI call in this process is profiled, without sockets, uvicorn and the cache. A switch is a call that goes from
 one file to another. Comprehensions and lambdas are not counted: from Python 3.12 on most have no frame. Prints a
@@ -74,8 +74,8 @@ async def post(app: ASGIApp, path: str, body: bytes) -> int:
     return statuses[0]
 
 
-async def passed(app: ASGIApp, path: str, number: int) -> list[tuple[str, str]]:
-    """File and function of every call of the project's code for a warm request, in order; its text has the number."""
+async def calls_of(app: ASGIApp, path: str, number: int) -> list[tuple[str, str]]:
+    """File and function of every call of the project's code for a warm request, in order; its text has `number`."""
 
     def body(number: int) -> bytes:
         return json.dumps(REQUESTS[path]).replace("%d", str(number)).encode()
@@ -90,7 +90,7 @@ async def passed(app: ASGIApp, path: str, number: int) -> list[tuple[str, str]]:
         if event == "call" and is_function and file.startswith(ROOT):
             calls.append((file.removeprefix(ROOT), frame.f_code.co_name))
 
-    await asyncio.sleep(2 * SECONDS)  # what the warm calls have left to be counted
+    await asyncio.sleep(2 * SECONDS)  # until the warm calls' remaining work is done
     sys.setprofile(note)
     status = await post(app, path, body(number))
     sys.setprofile(None)
@@ -99,7 +99,7 @@ async def passed(app: ASGIApp, path: str, number: int) -> list[tuple[str, str]]:
 
 
 def without_repeats(calls: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The calls without those of the function just called."""
+    """The calls without immediate repetitions."""
     previous = None
     for call in calls:
         if call != previous:
@@ -114,8 +114,8 @@ async def measure(bundles: Path, path: bool, out: Console) -> None:
         out.print("| request | files | functions | switches |\n|---|---|---|---|")
         orders = {}
         for route in REQUESTS:
-            # The fewest of several: what else the service does now and then is no part of a request.
-            calls = min([await passed(app, route, 90 + i) for i in range(TRIES)], key=len)
+            # The fewest of several tries, because the service's occasional other work is no part of a request.
+            calls = min([await calls_of(app, route, 90 + i) for i in range(TRIES)], key=len)
             files = [file for file, _ in calls]
             switches = sum(a != b for a, b in pairwise(files))
             out.print(f"| {route} | {len(set(files))} | {len(set(calls))} | {switches} |")

@@ -59,17 +59,17 @@ def main(
     """Measure, print, and write the record."""
     seconds, rounds = (1, 1) if quick else (seconds, rounds)
     texts = sentences(SENTENCES, data)
-    own: AbstractContextManager[Server | None] = (
+    serving: AbstractContextManager[Server | None] = (
         nullcontext() if url else heedful(models, max_queue=MAX_QUEUE, request_timeout=300)
     )
-    with own as server:
-        place = server.url if server else str(url)
+    with serving as server:
+        address = server.url if server else str(url)
         closed, opened = [], []
         for name in model:
-            opened.append(_open(place, name, texts, seconds, rounds))
+            opened.append(_open(address, name, texts, seconds, rounds))
             typer.echo(_line(opened[-1]))
             for size in batch:
-                for row in _closed(place, server, name, texts, size, concurrency, seconds):
+                for row in _closed(address, server, name, texts, size, concurrency, seconds):
                     typer.echo(_line(row))
                     closed.append(row)
     if not url:
@@ -101,36 +101,36 @@ def _closed(
     concurrency: list[int],
     seconds: float,
 ) -> Iterator[dict[str, Any]]:
-    """A closed loop at each concurrency; for our own server also its memory and cores."""
+    """A closed loop at each concurrency; for a server that this program started also its memory and cores."""
     load = requests(url, model, texts, size)
     for connections in concurrency:
         before = _processor_seconds(server)
         started = time.perf_counter()
-        found = load.run(connections, seconds)
+        result = load.run(connections, seconds)
         elapsed = time.perf_counter() - started
         row = {
             "model": model,
             "batch": size,
             "c": connections,
-            "requests/s": found.requests_per_second,
-            "sentences/s": size * found.requests_per_second,
-            "p50 ms": found.p50,
-            "p90 ms": found.p90,
-            "p99 ms": found.p99,
+            "requests/s": result.requests_per_second,
+            "sentences/s": size * result.requests_per_second,
+            "p50 ms": result.p50,
+            "p90 ms": result.p90,
+            "p99 ms": result.p99,
         }
         if server:
-            every, encoding = (
+            total, encoding = (
                 after - first
                 for after, first in zip(_processor_seconds(server), before, strict=True)
             )
-            row["cores used"] = every / elapsed
+            row["cores used"] = total / elapsed
             row["PSS MB"] = server.memory()
-            row["µs beside encoding"] = 1e6 * (every - encoding) / found.requests
+            row["µs beside encoding"] = 1e6 * (total - encoding) / result.requests
         yield row
 
 
 def _processor_seconds(server: Server | None) -> tuple[float, float]:
-    """Of the server, and of its encoders' batches."""
+    """Processor seconds of the server, and of its encoders' batches."""
     if server is None:
         return 0.0, 0.0
     page = httpx.get(f"{server.url}/metrics").text
@@ -146,11 +146,11 @@ def _processor_seconds(server: Server | None) -> tuple[float, float]:
 def _open(url: str, model: str, texts: list[str], seconds: float, rounds: int) -> dict[str, Any]:
     """Alternating saturation and open-loop rounds at `SHARE` of it; their medians."""
     bodies = [{"inputs": text, "model": model} for text in texts]
-    found = []
+    measurements = []
     for _ in range(rounds):
         saturation = requests(url, model, texts, 1).run(SATURATED, seconds).requests_per_second
         arrivals = at_rate(url, "/embed", bodies, SHARE * saturation, seconds)
-        found.append(
+        measurements.append(
             {
                 "saturation/s": saturation,
                 "sent/s": arrivals.rate,
@@ -160,7 +160,9 @@ def _open(url: str, model: str, texts: list[str], seconds: float, rounds: int) -
                 "p99 / p50": arrivals.p99 / arrivals.p50,
             }
         )
-    medians = {key: statistics.median(each[key] for each in found) for key in found[0]}
+    medians = {
+        key: statistics.median(each[key] for each in measurements) for key in measurements[0]
+    }
     return {"model": model, "rounds": rounds, **medians}
 
 

@@ -1,10 +1,10 @@
 """Open loop: requests leave at a fixed rate, whether or not earlier ones were answered.
 
-The latency of a request counts from the moment it was due, so that a server that stalls is charged for all that came
-due meanwhile (what Tene calls coordinated omission). Connections are open before the first request is due, as those
-of wrk2, which Debian does not package; a request for which none is free opens another. httpx and aiohttp cost as much
-a request as the server that is measured on the same cores (asyncio's transports 106 µs, this 78), so that the client
-is a few lines over sockets.
+The latency of a request counts from the moment it was due, so that a stall of the server counts for all requests
+that came due meanwhile (otherwise there is what Tene calls coordinated omission). Connections are open before the
+first request is due, as in wrk2, which Debian does not package; a request for which none is free opens another. httpx
+and aiohttp cost as much a request as the server that is measured on the same cores (asyncio's transports 106 µs, this
+78), so that the client is a few lines over sockets.
 """
 
 import math
@@ -25,7 +25,7 @@ from benchmarks.closed_loop import PATIENCE, LoadFailed
 CONNECTIONS = 64
 """Open before the first request is due: opening them costs the server 15 ms, in which requests would wait."""
 ACCEPTED_SECONDS = 0.1
-"""How long the server has to take them."""
+"""Seconds for the server to accept them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,10 @@ def _send(url: str, requests: Sequence[bytes], rate: float, number: int) -> list
                 connection.ask(requests[sent % len(requests)], started + sent / rate)
                 sent += 1
             left = sent / rate - passed if sent < number else PATIENCE
-            found = arrived.select(left)
-            if not found and sent == number:
+            events = arrived.select(left)
+            if not events and sent == number:
                 raise LoadFailed(f"{url} does not answer")
-            for key, _ in found:
+            for key, _ in events:
                 connection = cast(_Connection, key.fileobj)
                 if (latency := connection.latency()) is not None:
                     latencies.append(latency)

@@ -122,16 +122,16 @@ async def _added(
             pairs = []
             for number in range(rounds + 1):
                 called = await _call(service, model, texts, seconds)
-                asked = await asyncio.to_thread(load.run, 1, seconds)
-                pairs.append((called, asked.p50))
+                over_http = await asyncio.to_thread(load.run, 1, seconds)
+                pairs.append((called, over_http.p50))
                 if number == 0:
                     pairs.clear()  # the first round warms both up
-    called_ms, asked_ms = (statistics.median(side) for side in zip(*pairs, strict=True))
+    called_ms, http_ms = (statistics.median(side) for side in zip(*pairs, strict=True))
     return {
         "model": model,
         "called, p50 ms": called_ms,
-        "over HTTP, p50 ms": asked_ms,
-        "added ms": statistics.median(asked - called for called, asked in pairs),
+        "over HTTP, p50 ms": http_ms,
+        "added ms": statistics.median(http - called for called, http in pairs),
     }
 
 

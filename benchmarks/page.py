@@ -54,23 +54,23 @@ KEY = """letters => {
 
 @contextmanager
 def service(models: Path) -> Iterator[str]:
-    """URL of a service of its own, which is ready."""
+    """The URL of a new service that is ready."""
     command = [sys.executable, "-m", "heedful", "serve", "--port", "0", "--models", str(models)]
     with tempfile.TemporaryFile("a+") as log, subprocess.Popen(command, stderr=log) as process:
         try:
-            said = ""
-            while " ready: " not in said:
-                assert process.poll() is None, said
+            text = ""
+            while " ready: " not in text:
+                assert process.poll() is None, text
                 time.sleep(0.2)
                 log.seek(0)
-                said = log.read()
-            yield re.findall(r"listening on (http://\S+)", said)[0]
+                text = log.read()
+            yield re.findall(r"listening on (http://\S+)", text)[0]
         finally:
             process.terminate()
 
 
 def resident(browser: Browser) -> float:
-    """MB of the tab's process: what it has for itself and its share of what is shared (PSS)."""
+    """MB of the tab's process (PSS: its private memory and its share of shared memory)."""
     processes = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
     sizes = []
     for process in processes:
@@ -91,7 +91,7 @@ def tasks(trace: dict[str, Any]) -> tuple[list[float], list[float]]:
         event
         for event in trace["traceEvents"]
         if event["name"].endswith("RunTask")
-        and "dur" in event  # those that ended
+        and "dur" in event  # tasks that ended
         and (event["pid"], event["tid"]) in names
     ]
     return [event["dur"] / 1000 for event in run], [event.get("tdur", 0) / 1000 for event in run]
@@ -124,7 +124,7 @@ def measure(browser: Browser, page: Page, url: str, texts: list[str]) -> dict[st
         "indexed, s": indexed,
         "keystroke, median ms": statistics.median(keys),
         "keystroke, 95 % ms": keys[int(0.95 * len(keys))],
-        "tasks over 50 ms": sum(one > 50 for one in wall),
+        "tasks over 50 ms": sum(duration > 50 for duration in wall),
         "longest, ms": max(wall),
         "of processor, ms": max(processor),
         "heap, MB": page.evaluate("performance.memory.usedJSHeapSize") / 2**20,

@@ -4,9 +4,9 @@
 
 Distinct sentences of SNLI dev of 11 to 13 tokens, the same for both, on one thread, in this process, through
 heedful.text.parse as the service calls it: tokenizer, features and tree. The two take turns of A_TURN
-sentences, so that what else the machine does counts for both, and neither empties the other's caches at each
-batch. Times are of this process's processor: the median over the batches, and the least. What is parsed
-first, a quarter of the sentences, is not counted. The ratio is the second parser's median time over the first's.
+sentences, so that other load on the machine counts for both, and neither empties the other's caches at each
+batch. Times are processor times of this process: the median over the batches, and the least. The first
+quarter of the sentences is not counted. The ratio is the second parser's median time over the first's.
 """
 
 import argparse
@@ -31,20 +31,20 @@ ALONE = 512
 
 
 def sentences(data: Path, parser: Parser, count: int) -> list[str]:
-    """`count` of those of `TOKENS`, in random order."""
-    found = {
+    """`count` sentences of `TOKENS` tokens, in random order."""
+    texts = {
         record[field].strip(): None
         for record in records(find(data, ("snli/dev.jsonl",), dataset="snli"))
         for field in ("premise", "hypothesis")
     }
-    parses = parser.parse([ParseJob(text, 256, tree=False) for text in found])
+    parses = parser.parse([ParseJob(text, 256, tree=False) for text in texts])
     fitting = [parse.text for parse in parses if len(parse) in TOKENS]
     return random.Random(1).sample(fitting, min(count, len(fitting)))
 
 
 def times(parsers: Sequence[Parser], texts: Sequence[str], size: int) -> list[list[float]]:
     """Microseconds a sentence of each whole batch, of each parser."""
-    found: list[list[float]] = [[] for _ in parsers]
+    by_parser: list[list[float]] = [[] for _ in parsers]
     batches = [
         [ParseJob(text, 256, tree=True) for text in texts[start : start + size]]
         for start in range(0, len(texts) - size + 1, size)
@@ -55,8 +55,8 @@ def times(parsers: Sequence[Parser], texts: Sequence[str], size: int) -> list[li
             for jobs in batches[first : first + length]:
                 start = time.process_time_ns()
                 parsers[which].parse(jobs)
-                found[which].append((time.process_time_ns() - start) / 1000 / size)
-    return found
+                by_parser[which].append((time.process_time_ns() - start) / 1000 / size)
+    return by_parser
 
 
 def main() -> None:
@@ -64,18 +64,18 @@ def main() -> None:
     arguments.add_argument("parsers", nargs=2)
     arguments.add_argument("--data", type=Path, default=data_folder())
     arguments.add_argument("--sentences", type=int, default=2048)
-    asked = arguments.parse_args()
-    parsers = [Parser.load(folder) for folder in asked.parsers]
-    texts = sentences(asked.data, parsers[0], asked.sentences)
+    options = arguments.parse_args()
+    parsers = [Parser.load(folder) for folder in options.parsers]
+    texts = sentences(options.data, parsers[0], options.sentences)
     table = Table("batch", "parser", "µs a sentence", "least", "sentences/s", "ratio")
     for size in BATCHES:
         times(parsers, texts[: len(texts) // 4], size)
-        found = times(parsers, texts if size > 1 else texts[:ALONE], size)
-        for parser, folder, spent in zip(parsers, asked.parsers, found, strict=True):
+        by_parser = times(parsers, texts if size > 1 else texts[:ALONE], size)
+        for parser, folder, spent in zip(parsers, options.parsers, by_parser, strict=True):
             table.add_row(
                 *(str(size), f"{parser.name} ({folder})"),
                 *(f"{median(spent):.1f}", f"{min(spent):.1f}", f"{1e6 / median(spent):,.0f}"),
-                f"{median(found[1]) / median(spent):.2f}",
+                f"{median(by_parser[1]) / median(spent):.2f}",
             )
     Console().print(table)
 

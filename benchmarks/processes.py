@@ -37,10 +37,10 @@ class Server:
     def tree(self) -> list[int]:
         """Its process id and those of all its descendants."""
         parents = {int(p.name): _parent(p) for p in Path("/proc").iterdir() if p.name.isdigit()}
-        found = [self.pid]
-        for pid in found:  # grows while it is read
-            found += [child for child, parent in parents.items() if parent == pid]
-        return found
+        pids = [self.pid]
+        for pid in pids:  # grows while it is read
+            pids += [child for child, parent in parents.items() if parent == pid]
+        return pids
 
     def memory(self) -> float:
         """MB of the process tree, shared pages counted once (PSS)."""
@@ -104,12 +104,12 @@ def heedful(
 ) -> AbstractContextManager[Server]:
     """`heedful serve` on a free port with these settings, without caches by default.
 
-    That of the serving environment (`make .serve-venv/installed`): it holds no torch, which spaCy would load; or THIS.
-    It logs no line for a request, as FastAPI and LitServe log none among the peers.
+    The command is that of the serving environment (`make .serve-venv/installed`), which has no torch for spaCy to
+    load, or THIS. No line is logged for a request, like by the peers FastAPI and LitServe.
     """
     port = free_port()
-    given = {"models": models, "port": port, "log_level": "warning"}
-    flags = {**given, **({} if caches else {"cache_items": 0}), **settings}
+    defaults = {"models": models, "port": port, "log_level": "warning"}
+    flags = {**defaults, **({} if caches else {"cache_items": 0}), **settings}
     arguments = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
     url = f"http://127.0.0.1:{port}"
     return serving([*command, "serve", *arguments], url, "/ready", env=env)

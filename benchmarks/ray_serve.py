@@ -68,15 +68,15 @@ def main(
             "server": name,
             "model": model,
             "c": connections,
-            "requests/s": _median(found, "requests_per_second"),
-            "p50 ms": _median(found, "p50"),
-            "p99 ms": _median(found, "p99"),
+            "requests/s": _median(runs, "requests_per_second"),
+            "p50 ms": _median(runs, "p50"),
+            "p99 ms": _median(runs, "p99"),
             "ratio": statistics.median(
                 plain.requests_per_second / load.requests_per_second
-                for plain, load in zip(loads[model, PLAIN, connections], found, strict=True)
+                for plain, load in zip(loads[model, PLAIN, connections], runs, strict=True)
             ),
         }
-        for (model, name, connections), found in sorted(loads.items())
+        for (model, name, connections), runs in sorted(loads.items())
     ]
     for row in table:
         typer.echo(row)

@@ -18,7 +18,7 @@ from heedful.training.source_commit import source_commit
 
 RESULTS = Path("results/performance")
 LOAD_AVERAGE = os.getloadavg()[0]
-"""Load average of the minute before the start: what else the machine was doing."""
+"""Load average of the minute before the start: other load on the machine."""
 
 Row = Mapping[str, str | float | bool]
 """Column -> value."""
@@ -44,7 +44,7 @@ def write(
 def record(
     name: str, title: str, *tables: dict[str, Any], goals: Mapping[str, float] = {}
 ) -> dict[str, Any]:
-    """What `write` writes."""
+    """The content that `write` writes."""
     content = {
         "title": title,
         "command": shlex.join(["python", "-m", f"benchmarks.{name}", *sys.argv[1:]]),

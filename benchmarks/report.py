@@ -38,7 +38,7 @@ def page(results: Path) -> str:
     goals = tomllib.loads((results / "goals.toml").read_text("utf-8"))["goals"]
     parts = [HEAD, *_goals(goals, [records, others] if others else [records])]
     for record in records:
-        parts += written(record)
+        parts += record_section(record)
     parts += [file.read_text("utf-8").strip() + "\n" for file in sorted(results.glob("*.md"))]
     return "\n".join(parts)
 
@@ -69,9 +69,9 @@ def _goals(
     rows = []
     for goal in goals:
         cells = [_with_unit(bound, goal["unit"]) for bound in (goal["goal"], goal["floor"])]
-        for of_run in figures:
-            figure = of_run.get(goal["name"])
-            cells += [_shown(goal, figure), verdict(goal, figure)]
+        for run in figures:
+            figure = run.get(goal["name"])
+            cells += [_figure_cell(goal, figure), verdict(goal, figure)]
         rows.append((goal["what"], *cells))
     columns = [column for records in runs for column in (_machine(records), "result")]
     yield from markdown_table(("", "goal", "minimum", *columns), rows)
@@ -85,8 +85,8 @@ def _machine(records: Sequence[dict[str, Any]]) -> str:
     return "figure"
 
 
-def _shown(goal: dict[str, Any], figure: float | None) -> str:
-    """19.96 is not the goal of 20."""
+def _figure_cell(goal: dict[str, Any], figure: float | None) -> str:
+    """The figure with its unit, with more digits where rounding would make it equal a goal: 19.96 is not 20."""
     shown = _with_unit(figure, goal["unit"])
     bounds = goal["goal"], goal["floor"]
     if figure not in bounds and shown in [_with_unit(bound, goal["unit"]) for bound in bounds]:
@@ -94,7 +94,7 @@ def _shown(goal: dict[str, Any], figure: float | None) -> str:
     return shown
 
 
-def written(record: dict[str, Any]) -> Iterator[str]:
+def record_section(record: dict[str, Any]) -> Iterator[str]:
     """A record as a section of a page."""
     machine = record["machine"]
     yield f"## {record['title']}\n"

@@ -1,4 +1,4 @@
-"""What other spellings cost: dev scores of bundles on a task's texts and on the same texts as people type them.
+"""The cost of other spellings: dev scores of bundles on a task's texts, and on the same texts in other spellings.
 
 For "misspelt" each content word is replaced, with probability SHARE, by a spelling one edit away that no bundle
 lists; TYPED has the others. All bundles read the same texts.
@@ -55,8 +55,8 @@ def main(
 ) -> None:
     """Measure, and write the record."""
     add("tools.tasks")
-    judged = get(task)
-    examples = judged.dev.read(data_folder())
+    scored_task = get(task)
+    examples = scored_task.dev.read(data_folder())
     lists = [vocab for folder in bundles if isinstance(vocab := read(folder).vocab, Vocab)]
     listed = {word for vocab in lists for word in vocab.words}
     variants = {"dev": examples, "misspelt": misspelt(examples, listed, Parser.load(parser))}
@@ -64,14 +64,16 @@ def main(
     rows: list[Row] = []
     for folder in bundles:
         with open_folder(folder, parser) as model:
-            scores = {name: 100 * _score(judged, each, model) for name, each in variants.items()}
+            scores = {
+                name: 100 * _score(scored_task, each, model) for name, each in variants.items()
+            }
         rows.append({"bundle": folder.name, **scores})
     caption = f"{task} dev ({len(examples):,} rows), as it is and in other spellings"
     write("robustness", f"Other spellings: {task}", table(caption, rows), folder=FOLDER / task)
 
 
 def _each(examples: Sequence[Example], typed: Callable[[str], str]) -> list[Example]:
-    return [Example(tuple(map(typed, one.texts)), one.label) for one in examples]
+    return [Example(tuple(map(typed, each.texts)), each.label) for each in examples]
 
 
 def _joined(text: str) -> str:
@@ -97,15 +99,15 @@ def misspelt(examples: Sequence[Example], listed: Collection[str], parser: Parse
             parts += [text[end:start], _unlisted(word, listed, rng)]
             end = stop
         changed[text] = "".join([*parts, text[end:]])
-    return [Example(tuple(changed[text] for text in one.texts), one.label) for one in examples]
+    return [Example(tuple(changed[text] for text in each.texts), each.label) for each in examples]
 
 
 def _unlisted(word: str, listed: Collection[str], rng: random.Random) -> str:
     content = word.isalpha() and len(word) >= SHORTEST_MISSPELT and word.lower() not in STOP_WORDS
     if not content or rng.random() >= SHARE:
         return word
-    tried = (misspell(word, rng) for _ in range(TRIES))
-    return next((one for one in tried if one.lower() not in listed), word)
+    spellings = (misspell(word, rng) for _ in range(TRIES))
+    return next((each for each in spellings if each.lower() not in listed), word)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from benchmarks.processes import bundles, heedful, shipped
 from benchmarks.texts import DATA, sentences
 
 MS_SAN = "ms-san-nli"
-"""One of the largest bundles."""
+"""Among the largest bundles."""
 SENTENCES, CONCURRENCY = 12_800, 16
 STARTED = """Time from the start of the process to the first 200 of `/ready`, and memory (PSS) of all its processes then
 and after single sentences at c = 16, caches as shipped. Medians of alternating starts."""
@@ -34,9 +34,9 @@ def main(
     """Measure, print, and write the record."""
     seconds, rounds = (1, 1) if quick else (seconds, rounds)
     texts = sentences(SENTENCES, data)
-    every = shipped(models)
-    choices: dict[str, Sequence[str]] = {MS_SAN: [MS_SAN], f"all {len(every)}": every}
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in choices}
+    names = shipped(models)
+    choices: dict[str, Sequence[str]] = {MS_SAN: [MS_SAN], f"all {len(names)}": names}
+    starts_by_choice: dict[str, list[dict[str, float]]] = {name: [] for name in choices}
     for _ in range(rounds):
         for name, chosen in choices.items():
             with bundles(chosen, models) as folder, heedful(folder, caches=True) as server:
@@ -46,10 +46,12 @@ def main(
                     "PSS MB at ready": server.memory(),
                 }
                 requests(server.url, MS_SAN, texts, 1).run(CONCURRENCY, seconds)
-                found[name].append({**row, "PSS MB after load": server.memory()})
+                starts_by_choice[name].append({**row, "PSS MB after load": server.memory()})
     rows: list[dict[str, Any]] = []
-    for name, starts in found.items():
-        medians = {column: statistics.median(one[column] for one in starts) for column in starts[0]}
+    for name, starts in starts_by_choice.items():
+        medians = {
+            column: statistics.median(start[column] for start in starts) for column in starts[0]
+        }
         rows.append({"bundles": name, **medians})
         typer.echo(rows[-1])
     records.write(

@@ -1,4 +1,4 @@
-"""What the dependency tree is worth: MS-SAN trained on each parser's trees, and on random ones.
+"""The value of the dependency tree: MS-SAN trained on each parser's trees, and on random trees.
 
 `random` attaches the first parser's tokens of each text to each other at random. A finished run in WORK is
 not repeated.
@@ -31,7 +31,7 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "sst2": ("ms-san-sst2-alone", {"train_rows": 30_000, "epochs": 2}),
     "stsb": ("ms-san-relatedness-alone", {"task": "stsb", "epochs": 8}),
 }
-"""Task -> its configuration, and what is smaller here than there."""
+"""Task -> its configuration, and the fields that are changed to make the run smaller."""
 SEEDS = (1, 2)
 
 
@@ -53,7 +53,7 @@ def main(
 
 def _scores(work: Path, task: str, parser: Path, *, random: bool = False) -> dict[str, float]:
     """`seed N` -> 100 times the dev score; their mean, and the standard error of one score over its rows."""
-    found, error = {}, 0.0
+    scores, error = {}, 0.0
     for seed in SEEDS:
         trees = "random" if random else parser.as_posix().strip("/").replace("/", "-")
         run = work / f"{task}-{trees}-{seed}"
@@ -64,8 +64,8 @@ def _scores(work: Path, task: str, parser: Path, *, random: bool = False) -> dic
         score, rows = dev["value"], dev["rows"]
         spread = 1 - score**2 if dev["metric"] == "pearson" else (score * (1 - score)) ** 0.5
         error = 100 * spread / rows**0.5
-        found[f"seed {seed}"] = 100 * score
-    return {**found, "mean": float(np.mean([*found.values()])), "standard error": error}
+        scores[f"seed {seed}"] = 100 * score
+    return {**scores, "mean": float(np.mean([*scores.values()])), "standard error": error}
 
 
 def _train(run: Path, task: str, parser: Path, seed: int, *, random: bool) -> None:
@@ -74,7 +74,7 @@ def _train(run: Path, task: str, parser: Path, seed: int, *, random: bool) -> No
     rng = np.random.default_rng(seed)
     config = validate({**load(path), **changes, "seed": seed}, path)
 
-    def replaced(texts: list[str], **options: Any) -> Parsed:
+    def parse_or_draw(texts: list[str], **options: Any) -> Parsed:
         parsed = parse(texts, **options)
         if random:
             for start, stop in pairwise(parsed.bounds.tolist()):
@@ -82,7 +82,7 @@ def _train(run: Path, task: str, parser: Path, seed: int, *, random: bool) -> No
         return parsed
 
     paths = Paths(run, data_folder(), str(parser), run.parent / "cache", path)
-    with mock.patch.object(prepare, "parse", replaced):
+    with mock.patch.object(prepare, "parse", parse_or_draw):
         train(config, paths, resume=True, console=Console())
 
 

@@ -1,4 +1,4 @@
-"""Processes that compute vectors without HTTP (benchmarks.answering): texts go in, the seconds taken come out."""
+"""Processes that compute vectors without HTTP (benchmarks.answering): they read texts and write the seconds taken."""
 
 import json
 import os

@@ -16,7 +16,7 @@ from benchmarks import records
 from benchmarks.gpu import encoders, service, training
 from benchmarks.options import BUNDLES, Data, Models, Quick
 from benchmarks.processes import shipped
-from benchmarks.report import written
+from benchmarks.report import record_section
 from benchmarks.texts import DATA
 from heedful.files.atomic import write_file, write_json
 from heedful.runtime.cores import usable_cores
@@ -66,7 +66,7 @@ def main(
         records.table(encoders.MEMORY, memory),
         records.table(training.TRAINING, trained),
     )
-    section = "\n".join(written(record))
+    section = "\n".join(record_section(record))
     if device == "cuda" and not quick:
         FOLDER.mkdir(parents=True, exist_ok=True)
         write_json(FOLDER / "gpu.json", record)

@@ -20,7 +20,7 @@ included."""
 
 
 def training(device: Resolved, rows: int, data: Path, parser: Path) -> list[Row]:
-    """Raises DataMissing."""
+    """The second of two epochs on the device. Raises DataMissing."""
     config = load(CONFIG) | {"device": device, "train_rows": rows, "epochs": 2}
     config["optimiser"] = {**config["optimiser"], "batch": BATCH}
     with tempfile.TemporaryDirectory() as folder:

@@ -50,13 +50,13 @@ class Peer:
     """The bundle it is compared with."""
 
 
-def _own(name: str) -> tuple[str, ...]:
+def _program(name: str) -> tuple[str, ...]:
     return (f"benchmarks.peers.{name}",)
 
 
 PEERS = (
-    Peer("fastapi", "fastapi", _own("fastapi"), "/docs"),
-    Peer("litserve", "litserve", _own("litserve"), "/health"),
+    Peer("fastapi", "fastapi", _program("fastapi"), "/docs"),
+    Peer("litserve", "litserve", _program("litserve"), "/health"),
     Peer(
         "bentoml",
         "bentoml",
@@ -72,11 +72,11 @@ PEERS = (
         "/readyz",
         body=lambda text: {"inputs": [text]},
     ),
-    Peer("ray", "ray", _own("ray"), "/-/healthz"),
+    Peer("ray", "ray", _program("ray"), "/-/healthz"),
     Peer(
         "infinity",
         "infinity-emb",
-        _own("infinity"),
+        _program("infinity"),
         "/health",
         body=lambda text: {"input": text, "model": "all-MiniLM-L6-v2"},
         path="/embeddings",
@@ -129,17 +129,17 @@ def main(
     texts = sentences(SENTENCES, data)
     graph = (graph or models / PLAIN).resolve()
     programs: dict[str, Callable[[], Sequence[dict[str, Any]]]] = {
-        peer.name: partial(_beside, peer, models, graph, texts, rounds, seconds) for peer in PEERS
+        peer.name: partial(_compare, peer, models, graph, texts, rounds, seconds) for peer in PEERS
     }
-    programs[STATIC] = partial(_beside_static, models, texts, rounds, seconds)
-    beside: dict[str, Sequence[dict[str, Any]]] = {}
+    programs[STATIC] = partial(_compare_static, models, texts, rounds, seconds)
+    compared: dict[str, Sequence[dict[str, Any]]] = {}
     embedded: dict[str, dict[str, Any]] = {}
     absent = []
     for name, measure in programs.items():
         if not only or name in only:
             try:
-                beside[name] = measure()
-                for row in beside[name]:
+                compared[name] = measure()
+                for row in compared[name]:
                     typer.echo(row)
             except (NotInstalled, ServerFailed, LoadFailed) as error:
                 absent.append({"peer": name, "not measured because": str(error)[-300:]})
@@ -152,15 +152,15 @@ def main(
             except (NotInstalled, ServerFailed, LoadFailed) as error:
                 absent.append({"peer": engine, "not measured because": str(error)[-300:]})
                 typer.echo(absent[-1])
-    served = [row for rows in beside.values() for row in rows]
-    rivals = [row for name, rows in beside.items() if name != STATIC for row in rows]
+    served = [row for rows in compared.values() for row in rows]
+    rivals = [row for name, rows in compared.items() if name != STATIC for row in rows]
     judged = [row for row in rivals if row["c"] == JUDGED]
     goals = {
         goal: min(row["ratio"] for row in judged if row["ours"] == model)
         for goal, model in GOALS.items()
         if any(row["ours"] == model for row in judged)
     }
-    for row in beside.get(NAIVE, ()):
+    for row in compared.get(NAIVE, ()):
         if row["c"] == 1:
             goals[ALONE] = row["ratio"]
     goals |= {
@@ -174,7 +174,7 @@ def main(
     records.write("peers", "Beside others", *tables, goals=goals)
 
 
-def _beside(
+def _compare(
     peer: Peer, models: Path, graph: Path, texts: Sequence[str], rounds: int, seconds: float
 ) -> Sequence[dict[str, Any]]:
     """A row for each concurrency. Raises NotInstalled, ServerFailed, LoadFailed."""
@@ -188,25 +188,26 @@ def _beside(
     command: list[str | Path] = [python, "-m", *(part.format(port=port) for part in peer.command)]
     with (
         bundles([peer.ours], models) as folder,
-        heedful(folder) as ours,
-        serving(command, f"http://127.0.0.1:{port}", peer.ready, env=settings) as theirs,
+        heedful(folder) as server,
+        serving(command, f"http://127.0.0.1:{port}", peer.ready, env=settings) as peer_server,
     ):
-        load = Closed(theirs.url, peer.path, [peer.body(text) for text in texts])
-        found = _alternating(_embedding(ours, peer.ours, texts), load, rounds, seconds)
+        load = Closed(peer_server.url, peer.path, [peer.body(text) for text in texts])
+        by_concurrency = _alternating(_embedding(server, peer.ours, texts), load, rounds, seconds)
     name = f"{peer.name} {environments.version(peer.name, peer.package)}"
-    return [_row(name, peer.ours, c, pairs) for c, pairs in found.items()]
+    return [_row(name, peer.ours, c, pairs) for c, pairs in by_concurrency.items()]
 
 
-def _beside_static(
+def _compare_static(
     models: Path, texts: Sequence[str], rounds: int, seconds: float
 ) -> Sequence[dict[str, Any]]:
     """A row for each concurrency: the mean of word vectors in our server. Raises ServerFailed, LoadFailed."""
     with bundles([PLAIN], models) as folder, bundles([], models) as other:
         static_bundle.write(models / PLAIN, other / STATIC)
-        with heedful(folder) as ours, heedful(other) as theirs:
-            loads = (_embedding(ours, PLAIN, texts), _embedding(theirs, STATIC, texts))
-            found = _alternating(*loads, rounds, seconds)
-    return [_row("mean of word vectors, heedful", PLAIN, c, pairs) for c, pairs in found.items()]
+        with heedful(folder) as server, heedful(other) as static_server:
+            loads = (_embedding(server, PLAIN, texts), _embedding(static_server, STATIC, texts))
+            by_concurrency = _alternating(*loads, rounds, seconds)
+    name = "mean of word vectors, heedful"
+    return [_row(name, PLAIN, c, pairs) for c, pairs in by_concurrency.items()]
 
 
 def _embedding(server: Server, model: str, texts: Sequence[str]) -> Closed:
@@ -215,16 +216,16 @@ def _embedding(server: Server, model: str, texts: Sequence[str]) -> Closed:
 
 
 def _alternating(
-    ours: Closed, theirs: Closed, rounds: int, seconds: float
+    load: Closed, peer_load: Closed, rounds: int, seconds: float
 ) -> dict[int, list[tuple[Load, Load]]]:
     """Concurrency -> a pair for each round, after a warm-up. Raises LoadFailed."""
-    for load in (ours, theirs):
-        load.run(JUDGED, WARM_SECONDS)
-    found: dict[int, list[tuple[Load, Load]]] = {c: [] for c in CONCURRENCY}
+    for each in (load, peer_load):
+        each.run(JUDGED, WARM_SECONDS)
+    by_concurrency: dict[int, list[tuple[Load, Load]]] = {c: [] for c in CONCURRENCY}
     for _ in range(rounds):
-        for c, pairs in found.items():
-            pairs.append((ours.run(c, seconds), theirs.run(c, seconds)))
-    return found
+        for c, pairs in by_concurrency.items():
+            pairs.append((load.run(c, seconds), peer_load.run(c, seconds)))
+    return by_concurrency
 
 
 def _row(name: str, ours: str, c: int, pairs: Sequence[tuple[Load, Load]]) -> dict[str, Any]:
@@ -237,8 +238,8 @@ def _row(name: str, ours: str, c: int, pairs: Sequence[tuple[Load, Load]]) -> di
         ):
             values = [getattr(pair[side], value) for pair in pairs]
             row[heading + column] = statistics.median(values)
-    rates = [(mine.requests_per_second, other.requests_per_second) for mine, other in pairs]
-    return {**row, "ratio": statistics.median(mine / other for mine, other in rates)}
+    ratios = [pair[0].requests_per_second / pair[1].requests_per_second for pair in pairs]
+    return {**row, "ratio": statistics.median(ratios)}
 
 
 def _in_process(engine: str, models: Path, texts: Sequence[str], rounds: int) -> dict[str, Any]:
@@ -246,23 +247,23 @@ def _in_process(engine: str, models: Path, texts: Sequence[str], rounds: int) ->
     python, threads = environments.python("minilm"), str(usable_cores())
     with (
         bundles([PARSED], models) as folder,
-        worker(sys.executable, "-m", "benchmarks.in_process", folder, PARSED) as ours,
-        worker(python, "-m", "benchmarks.peers.minilm", engine, threads) as theirs,
+        worker(sys.executable, "-m", "benchmarks.in_process", folder, PARSED) as library,
+        worker(python, "-m", "benchmarks.peers.minilm", engine, threads) as peer,
     ):
         pairs = []
         for number in range(rounds + 1):
             start = number * ROUND_SENTENCES
             group = texts[start : start + ROUND_SENTENCES]
-            pairs.append((rate([ours], group), rate([theirs], group)))
+            pairs.append((rate([library], group), rate([peer], group)))
     pairs = pairs[1:]  # the first round warms up
-    mine, other = (statistics.median(side) for side in zip(*pairs, strict=True))
+    library_rate, peer_rate = (statistics.median(side) for side in zip(*pairs, strict=True))
     version = environments.version("minilm", engine.removesuffix(INT8))
     return {
         "peer": f"all-MiniLM-L6-v2, {engine} {version}",
         "ours": PARSED,
-        "ours sentences/s": mine,
-        "peer sentences/s": other,
-        "ratio": statistics.median(mine / other for mine, other in pairs),
+        "ours sentences/s": library_rate,
+        "peer sentences/s": peer_rate,
+        "ratio": statistics.median(first / second for first, second in pairs),
     }
 
 

@@ -1,4 +1,4 @@
-"""What many clients, hanging processes and large requests may do to a service with its own defaults."""
+"""Many clients, hanging processes and large requests against a service with its default settings."""
 
 import asyncio
 import multiprocessing
@@ -57,10 +57,10 @@ async def flood(place: Place, connections: int, per_process: int = 5_000) -> Flo
                 )
                 holders.append(holder)
                 assert holder.stdout
-                said = asyncio.create_task(holder.stdout.readline())
-                while not said.done():
+                line = asyncio.create_task(holder.stdout.readline())
+                while not line.done():
                     slowest = max(slowest, await health(url))
-                opened = (await said).decode().split()
+                opened = (await line).decode().split()
                 assert opened == [str(count)], opened
             for _ in range(20):
                 slowest = max(slowest, await health(url))
@@ -127,24 +127,24 @@ class Pipelines:
 
 async def pipelines(place: Place, connections: int, kilobytes: int = 250) -> Pipelines:
     """Connections that send so many bytes of requests at once and read no answer, while /health is asked."""
-    asked = b"GET /nope HTTP/1.1\r\nHost:x\r\n\r\n"
-    asked *= 1000 * kilobytes // len(asked)
+    requests = b"GET /nope HTTP/1.1\r\nHost:x\r\n\r\n"
+    requests *= 1000 * kilobytes // len(requests)
     slowest, sent = 0.0, 0
     async with place.service() as (process, url):
         await health(url)
         before = most = process.memory()
-        held = [
+        connected = [
             socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
             for _ in range(connections)
         ]
-        for connection in held:
+        for connection in connected:
             connection.setblocking(False)
             with suppress(BlockingIOError):
-                sent += connection.send(asked)
+                sent += connection.send(requests)
         for _ in range(50):
             slowest = max(slowest, await health(url))
             most = max(most, process.memory())
-        for connection in held:
+        for connection in connected:
             connection.close()
         await asyncio.sleep(5)
         await health(url)
@@ -179,7 +179,7 @@ async def stop(place: Place, seconds: float, rate: float) -> Stopped:
     check([answer for answer in clients.answers if answer.status], 200)
     broken = [answer for answer in clients.answers if not answer.status]
     assert all(answer.sent < stopped + LATE for answer in broken), broken
-    late = [one.seconds for one in clients.answers if one.sent > stopped + LATE]
+    late = [answer.seconds for answer in clients.answers if answer.sent > stopped + LATE]
     return Stopped(seconds, clients.statuses(), max(late), unready, again)
 
 
@@ -209,8 +209,8 @@ async def beside_batches(
         # In another process: reading their answers would delay the singles' clients.
         spawn = multiprocessing.get_context("spawn")
         begun, stop, ends = spawn.Event(), spawn.Event(), spawn.Queue()
-        asked = (url, place.model, batch_clients, size, begun, stop, ends)
-        process = spawn.Process(target=_send_batches, args=asked)
+        arguments = (url, place.model, batch_clients, size, begun, stop, ends)
+        process = spawn.Process(target=_send_batches, args=arguments)
         process.start()
         await until(begun.is_set, "the first batches")
         beside = await measured(url)

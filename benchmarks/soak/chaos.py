@@ -1,7 +1,7 @@
-"""Strict clients beside kills and stops: every byte that comes is an answer to what was sent, and a right one.
+"""Strict clients during kills and stops: every byte that they receive belongs to a right answer to their requests.
 
-Each client speaks HTTP by hand, so that nothing of a library's hides a wrong answer: it sends one to six requests at
-once, each of a text that nobody else sends, reads as many answers, in order, and now and then goes away in between.
+Each client speaks HTTP over sockets, so that no library hides a wrong answer: it sends one to six requests at
+once, each with a text that no other client sends, reads as many answers, in order, and sometimes disconnects between.
 Afterwards every answer is compared with that of `heedful.load`.
 """
 
@@ -27,7 +27,7 @@ from tests.process import Process
 ROUTES = ("/embed", "/v1/embeddings", "/classify", "/tokenize")
 MOST_AT_ONCE = 6
 ABORTS = 0.03
-"""Of the times that a client has sent requests."""
+"""Share of the times that a client disconnects after sending requests."""
 HANG_SECONDS = 2
 BEFORE, AFTER = 1.0, 3.0
 """Seconds around the log's line of a process that has ended, in which its clients see that."""
@@ -49,7 +49,7 @@ class Chaos:
 
 @dataclass
 class _Run:
-    """What the clients have seen."""
+    """The clients' requests and answers."""
 
     model: str
     port: int
@@ -61,7 +61,7 @@ class _Run:
     sent: set[str] = field(default_factory=set)
 
     def text(self, rng: random.Random) -> str:
-        """One that has not been sent."""
+        """A text that has not been sent."""
         while True:
             text = " ".join(rng.choices(WORDS, k=rng.randint(6, 12)))
             if text not in self.sent:
@@ -98,18 +98,18 @@ class _Run:
         rng: random.Random,
         name: str,
     ) -> bool:
-        """Requests, and their answers in order; whether the connection goes on."""
-        asked = [
+        """Send requests and read their answers in order; returns whether the connection stays open."""
+        requests = [
             (rng.choice(ROUTES), self.text(rng), f"{name}-{i}")
             for i in range(rng.randint(1, MOST_AT_ONCE))
         ]
-        writer.write(b"".join([self.request(*one) for one in asked]))
+        writer.write(b"".join([self.request(*request) for request in requests]))
         if rng.random() < ABORTS:
             await asyncio.sleep(rng.random() / 20)
             writer.transport.abort()
             self.aborted += 1
             return False
-        for route, text, id in asked:
+        for route, text, id in requests:
             status, headers, body = await _answer(reader)
             assert headers["x-request-id"] == id, "an answer to another request"
             assert status in (200, 503), (status, body)
@@ -208,21 +208,23 @@ async def _faults(process: Process, url: str, ends: float) -> tuple[int, int]:
 
 
 def _largest_difference(place: Place, answers: list[tuple[str, str, Any]]) -> float:
-    """Between the numbers of the answers and those of the library. Raises AssertionError for wrong tokens or labels."""
-    of = {route: [(text, body) for r, text, body in answers if r == route] for route in ROUTES}
+    """The largest difference of the answers' numbers from the library's. Raises AssertionError for wrong tokens."""
+    by_route = {
+        route: [(text, body) for r, text, body in answers if r == route] for route in ROUTES
+    }
     largest = 0.0
     with heedful.load(place.model, models=place.models) as model:
-        rows = [(text, body[0]) for text, body in of["/embed"]]
-        rows += [(text, body["data"][0]["embedding"]) for text, body in of["/v1/embeddings"]]
+        rows = [(text, body[0]) for text, body in by_route["/embed"]]
+        rows += [(text, body["data"][0]["embedding"]) for text, body in by_route["/v1/embeddings"]]
         if rows:
             texts, vectors = zip(*rows, strict=True)
             largest = float(np.abs(model.encode(list(texts)) - np.array(vectors)).max())
-        if of["/classify"]:
-            texts, bodies = zip(*of["/classify"], strict=True)
+        if by_route["/classify"]:
+            texts, bodies = zip(*by_route["/classify"], strict=True)
             expected = model.predict_proba(list(texts))
-            scores = [{one["label"]: one["score"] for one in body} for body in bodies]
-            found = np.array([[row[label] for label in model.card.labels] for row in scores])
-            largest = max(largest, float(np.abs(found - expected).max()))
-    for text, body in of["/tokenize"]:
+            by_label = [{each["label"]: each["score"] for each in body} for body in bodies]
+            scores = np.array([[row[label] for label in model.card.labels] for row in by_label])
+            largest = max(largest, float(np.abs(scores - expected).max()))
+    for text, body in by_route["/tokenize"]:
         assert [token["text"] for token in body[0]] == text.split()
     return largest

@@ -54,7 +54,7 @@ async def overload(place: Place, seconds: float, calibration: float) -> Overload
         rate = len(calm.answers) / calibration
         before = await median(url, ask)
         await asyncio.sleep(REST)
-        held = process.memory()
+        at_rest = process.memory()
         async with load(url, ask, connections=CONNECTIONS) as stormy:
             started = time.monotonic()
             await stormy.open(TIMES * rate, seconds)
@@ -64,7 +64,7 @@ async def overload(place: Place, seconds: float, calibration: float) -> Overload
         await asyncio.sleep(5)
         after = await median(url, ask)
         await asyncio.sleep(REST)
-        grew = process.memory() / held - 1
+        grew = process.memory() / at_rest - 1
     return Overload(
         seconds, rate, offered, stormy.statuses(), slowest, 1e3 * before, 1e3 * after, 100 * grew
     )
@@ -126,7 +126,7 @@ async def mixed_traffic(
     keys.write_text(KEYS)
     flags = {"api-keys": keys, **(flags or {})}
     started = time.monotonic()
-    held: list[tuple[float, int]] = []  # progress, bytes
+    samples: list[tuple[float, int]] = []  # progress, bytes
     async with (
         place.service(flags, module=module) as (process, url),
         load(url, mixed(5, place.kinds()), key="one") as clients,
@@ -135,7 +135,7 @@ async def mixed_traffic(
         bulk.beside(CLIENTS // 4),
     ):
         while (now := progress(clients)) < 1:
-            held.append((now, await asyncio.to_thread(process.memory)))
+            samples.append((now, await asyncio.to_thread(process.memory)))
 
             def further(than: float = now) -> bool:
                 return progress(clients) >= than + 0.01
@@ -144,14 +144,14 @@ async def mixed_traffic(
     check(clients.answers, 200)
     check(bulk.answers, 200)
     tenth = (1 - settled) / 10
-    before = statistics.mean(size for at, size in held if settled <= at < settled + tenth)
-    after = statistics.mean(size for at, size in held if at >= 1 - tenth)
+    before = statistics.mean(size for at, size in samples if settled <= at < settled + tenth)
+    after = statistics.mean(size for at, size in samples if at >= 1 - tenth)
     return Memory(
         minutes=(time.monotonic() - started) / 60,
         requests=clients.statuses(),
         bulk_requests=bulk.statuses(),
         settled_mb=before / 1e6,
         last_mb=after / 1e6,
-        largest_mb=max(size for _, size in held) / 1e6,
+        largest_mb=max(size for _, size in samples) / 1e6,
         grew_percent=100 * (after / before - 1),
     )

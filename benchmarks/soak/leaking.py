@@ -16,10 +16,10 @@ LEAK = 256 * 1024
 class Leak:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._kept: list[bytes] = []
+        self._leaked: list[bytes] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._kept.append(b"x" * LEAK)
+        self._leaked.append(b"x" * LEAK)
         await self._app(scope, receive, send)
 
 
@@ -28,9 +28,9 @@ def leaking(
     slot: Slot | None = None,
     loaded: Loaded | None = None,
 ) -> FastAPI:
-    made = create_app(settings, slot, loaded)
-    made.add_middleware(Leak)
-    return made
+    app = create_app(settings, slot, loaded)
+    app.add_middleware(Leak)
+    return app
 
 
 if __name__ == "__main__":

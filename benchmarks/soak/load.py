@@ -54,17 +54,19 @@ class Load:
         sent = time.monotonic()
         status, answer, sound, error = 0, None, False, ""
         try:
-            async with self._session.post(path, json=body, headers={"X-Request-Id": id}) as got:
-                answer = orjson.loads(await got.read())
-                status = got.status
+            async with self._session.post(
+                path, json=body, headers={"X-Request-Id": id}
+            ) as response:
+                answer = orjson.loads(await response.read())
+                status = response.status
                 sound = (isinstance(answer, dict) and "error" in answer) == (status != 200)
         except (aiohttp.ClientError, OSError, TimeoutError, orjson.JSONDecodeError) as failed:
             error = type(failed).__name__
         seconds = time.monotonic() - sent
-        kept = answer if self._bodies else None
-        ended = Answer(id, status, sound, seconds, sent, error, kept)
-        self.answers.append(ended)
-        return ended
+        body_kept = answer if self._bodies else None
+        result = Answer(id, status, sound, seconds, sent, error, body_kept)
+        self.answers.append(result)
+        return result
 
     async def closed(self, clients: int, going: Callable[[], bool]) -> None:
         """Clients that each send the next request when they have the last answer."""
