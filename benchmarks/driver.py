@@ -1,7 +1,7 @@
 """The service beside NVIDIA's driver without the rest of CUDA, and without either: python -m benchmarks.driver
 
-A library that says one device stands in for the driver; both services run on the CPU. Each has its turns of single
-sentences at c = 64 in one run, so that what else the machine does counts for both. Prints requests/s, processor time
+A library that reports one device replaces the driver; both services run on the CPU. They take turns with single
+sentences at c = 64 in one run, so that other load on the machine counts for both. Prints requests/s, processor time
 a request, and their ratios. Ends with status 1 where a median of the ratios of rates is more than 3 % off.
 """
 
@@ -25,22 +25,22 @@ SOURCE = """
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-static int noted(void) {
+static int note_call(void) {
   FILE *calls = fopen(getenv("CUDA_CALLS"), "a");
   fprintf(calls, "%d\\n", getpid());
   fclose(calls);
   return 0;
 }
-int cuInit(unsigned flags) { return noted(); }
-int cuDeviceGet(int *device, int number) { return noted(); }
-int cuDeviceGetCount(int *count) { *count = 1; return noted(); }
-int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = atoll(getenv("CUDA_MEMORY")); return noted(); }
+int cuInit(unsigned flags) { return note_call(); }
+int cuDeviceGet(int *device, int number) { return note_call(); }
+int cuDeviceGetCount(int *count) { *count = 1; return note_call(); }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = atoll(getenv("CUDA_MEMORY")); return note_call(); }
 """
-"""NVIDIA's driver, as far as a program may ask whether there is a device. It notes who has called it."""
+"""The functions of NVIDIA's driver that tell whether there is a device. Each call writes its process's id to a file."""
 
 
-def built(folder: Path) -> dict[str, str]:
-    """The environment in which the driver is found, which is compiled into this folder."""
+def build_driver(folder: Path) -> dict[str, str]:
+    """Compile the driver into `folder`; returns the environment variables with which a program finds it."""
     command = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(folder / "libcuda.so.1")]
     subprocess.run(command, input=SOURCE, text=True, check=True)
     return {"LD_LIBRARY_PATH": str(folder), "CUDA_CALLS": str(folder / "calls")}
@@ -56,7 +56,7 @@ def main(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         served = stack.enter_context(bundles(MODELS, models)).resolve()
         servers: list[Server] = []
-        for env in (built(folder), {}):
+        for env in (build_driver(folder), {}):
             servers.append(stack.enter_context(heedful(served, THIS, env=env, device="auto")))
         for model in MODELS:
             loops = [requests(each.url, model, texts, 1) for each in servers]
@@ -74,9 +74,9 @@ def main(
             ratio = statistics.median(a / b for a, b in zip(*rates, strict=True))
             cost = statistics.median(a / b for a, b in zip(*costs, strict=True))
             misses |= abs(ratio - 1) > ALLOWED
-            shown = [f"{statistics.median(rate):,.0f}" for rate in rates]
+            medians = [f"{statistics.median(rate):,.0f}" for rate in rates]
             typer.echo(
-                f"{model}: {shown[0]} requests/s with the driver, {shown[1]} without: {ratio:.3f}; "
+                f"{model}: {medians[0]} requests/s with the driver, {medians[1]} without: {ratio:.3f}; "
                 f"µs a request {statistics.median(costs[0]):.0f} and {statistics.median(costs[1]):.0f}: {cost:.3f}"
             )
     raise typer.Exit(int(misses))

@@ -30,19 +30,19 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=["8", "16"], choices=SIZES)
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
-    chosen = parser.parse_args()
-    for name in chosen.tasks:
+    options = parser.parse_args()
+    for name in options.tasks:
         pool, test = read(name, data_folder())
-        for size in chosen.sizes:
-            for number in range(chosen.draws):
-                for method in chosen.methods:
-                    found = measure(method, draw(pool, size, number), test)
-                    add({"task": name, "size": size, "draw": number, "method": method, **found})
+        for size in options.sizes:
+            for number in range(options.draws):
+                for method in options.methods:
+                    figures = measure(method, draw(pool, size, number), test)
+                    add({"task": name, "size": size, "draw": number, "method": method, **figures})
 
 
 def measure(method: str, sample: Texts, test: Texts) -> dict[str, Any]:
-    """The accuracy on the test rows, and the seconds of processor."""
-    asked = {
+    """The accuracy on the test rows, and the processor seconds."""
+    request = {
         "method": method,
         "minilm": str(teachers.folder(teachers.MINILM)),
         "texts": sample.texts,
@@ -51,11 +51,11 @@ def measure(method: str, sample: Texts, test: Texts) -> dict[str, Any]:
     }
     command = [environments.python(ENVIRONMENT), PROGRAM]
     done = subprocess.run(
-        command, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, check=True
+        command, input=json.dumps(request), stdout=subprocess.PIPE, text=True, check=True
     )
-    found = json.loads(done.stdout)
-    right = [a == b for a, b in zip(found["labels"], test.labels, strict=True)]
-    return {"accuracy": sum(right) / len(right), "seconds": round(found["seconds"], 1)}
+    answer = json.loads(done.stdout)
+    right = [a == b for a, b in zip(answer["labels"], test.labels, strict=True)]
+    return {"accuracy": sum(right) / len(right), "seconds": round(answer["seconds"], 1)}
 
 
 def add(row: dict[str, Any]) -> None:

@@ -12,12 +12,12 @@ SEED = 1
 
 def sentences(number: int, data: Path = DATA) -> list[str]:
     """`number` different sentences. Raises DataMissing, or ValueError when there are fewer."""
-    found = sorted({text for pair in SNLI_TRAIN.read(data) for text in pair.texts})
-    if number > len(found):
+    unique = sorted({text for pair in SNLI_TRAIN.read(data) for text in pair.texts})
+    if number > len(unique):
         raise ValueError(
-            f"{number} sentences are asked for and SNLI's train split has {len(found)}"
+            f"{number} sentences are asked for and SNLI's train split has {len(unique)}"
         )
-    return random.Random(SEED).sample(found, number)
+    return random.Random(SEED).sample(unique, number)
 
 
 def groups(texts: list[str], size: int) -> list[list[str]]:

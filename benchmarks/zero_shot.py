@@ -1,4 +1,4 @@
-"""Labels of one's own: accuracy by majority, cosine, entailment, both, and both with polarity; and the two weights.
+"""Zero-shot labels: accuracy by majority, cosine, entailment, both, and both with polarity; and the two weights.
 
 Reads dev and train splits, never test. The tables go to docs/notes/zero-shot.md.
 
@@ -40,20 +40,20 @@ SETS: Mapping[str, Mapping[str, str]] = {
     "mpqa": {},
     "yelp": {"1": "negative", "2": "negative", "3": "", "4": "positive", "5": "positive"},
 }
-"""Tasks, with what stands for a label where it needs other words; texts of a label without any are left out."""
+"""Task -> label -> the words for it, where the label's own do not do; texts of a label with none are left out."""
 DEV = ("sst2",)
-"""Sets with a dev split of whole sentences; of the others a sample of train is read."""
+"""Sets with a dev split of whole sentences; the others give a sample of train."""
 WEIGHTS = {
     "COSINE_WEIGHT": (10.0, 20.0, 30.0, 40.0, 60.0),
     "POLARITY_WEIGHT": (0.0, 1.0, 2.0, 4.0, 8.0),
 }
 FOREIGN = (("sst2", "r8"), ("sst2", "trec"), ("trec", "r8"), ("r8", "trec"), ("news", "trec"))
-"""Texts, and labels of another set, none of which fits. (A film is entertainment, Reuters' news is business.)"""
+"""A set's texts, and another set's labels, none of which fits. (A film is entertainment, Reuters' news is business.)"""
 
 
 def main(
     rows: Annotated[int, typer.Option(help="Texts of each set.")] = 500,
-    seed: Annotated[int, typer.Option(help="Of the sample.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 1,
     models: Models = BUNDLES,
 ) -> None:
     """Measure, and print the tables."""
@@ -67,17 +67,16 @@ def main(
         all_three: dict[str, Any] = {"nli": nli, "sentiment": sentiment}
 
         def accuracy(name: str, model: Model, **options: Any) -> float:
-            some, gold = texts[name]
-            answers = model.classify(some, words[name], **options)
-            return float(
-                np.mean([one.label == label for one, label in zip(answers, gold, strict=True)])
-            )
+            sample, gold = texts[name]
+            answers = model.classify(sample, words[name], **options)
+            right = [answer.label == label for answer, label in zip(answers, gold, strict=True)]
+            return float(np.mean(right))
 
         typer.echo(
             "| set | rows | labels | majority | cosine | entailment | both | all three | one template |"
         )
         typer.echo("|---|---|---|---|---|---|---|---|---|")
-        for name, (some, gold) in texts.items():
+        for name, (sample, gold) in texts.items():
             figures = [
                 Counter(gold).most_common(1)[0][1] / len(gold),
                 accuracy(name, embedding),
@@ -86,7 +85,7 @@ def main(
                 accuracy(name, embedding, **all_three),
                 accuracy(name, embedding, hypothesis_template=zero_shot.TEMPLATES[0], **all_three),
             ]
-            typer.echo(f"| {name} | {len(some)} | {len(words[name])} |{_cells(figures)}")
+            typer.echo(f"| {name} | {len(sample)} | {len(words[name])} |{_cells(figures)}")
 
         for constant, weights in WEIGHTS.items():
             typer.echo(f"\n| {constant} |" + "".join(f" {weight:g} |" for weight in weights))
@@ -98,27 +97,29 @@ def main(
                         figures.append(accuracy(name, embedding, **all_three))
                 typer.echo(f"| {name} |{_cells(figures)}")
 
-        def none(name: str, labels: str) -> float:
-            """The share of texts of which none of the labels is said to fit."""
+        def none_fits(name: str, labels: str) -> float:
+            """The share of texts whose answer is that no label fits."""
             answers = embedding.classify(texts[name][0], words[labels], **all_three)
             return float(np.mean([answer.none > 0.5 for answer in answers]))
 
         def several(name: str) -> list[float]:
-            """Of labels that fit and of others, the share that is said to fit where several may."""
-            some, gold = texts[name]
-            answers = embedding.classify(some, words[name], multi_label=True, **all_three)
-            right = [one.scores[label] > 0.5 for one, label in zip(answers, gold, strict=True)]
+            """With multi_label, the shares of the right labels and of the wrong ones that are answered to fit."""
+            sample, gold = texts[name]
+            answers = embedding.classify(sample, words[name], multi_label=True, **all_three)
+            right = [
+                answer.scores[label] > 0.5 for answer, label in zip(answers, gold, strict=True)
+            ]
             wrong = [
                 score > 0.5
-                for one, label in zip(answers, gold, strict=True)
-                for other, score in one.scores.items()
+                for answer, label in zip(answers, gold, strict=True)
+                for other, score in answer.scores.items()
                 if other != label
             ]
             return [float(np.mean(right)), float(np.mean(wrong))]
 
         typer.echo("\n| texts | labels | none fits |\n|---|---|---|")
         for name, labels in [*((name, name) for name in SETS), *FOREIGN]:
-            typer.echo(f"| {name} | {labels} |{_cells([none(name, labels)])}")
+            typer.echo(f"| {name} | {labels} |{_cells([none_fits(name, labels)])}")
         typer.echo(
             "\n| set, multi_label | right labels that fit | wrong labels that fit |\n|---|---|---|"
         )
@@ -140,8 +141,8 @@ def _sample(name: str, rows: int, seed: int) -> Texts:
         if words[int(example.label)]
     ]
     order = np.sort(np.random.default_rng(seed).permutation(len(examples))[:rows])
-    some = [examples[i] for i in order]
-    return [example.texts[0] for example in some], [words[int(row.label)] for row in some]
+    chosen = [examples[i] for i in order]
+    return [row.texts[0] for row in chosen], [words[int(row.label)] for row in chosen]
 
 
 def _cells(figures: Sequence[float]) -> str:

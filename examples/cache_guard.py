@@ -1,6 +1,6 @@
 """A semantic cache: an answer is used again for a similar question, unless one contradicts the other.
 
-The guard finds most opposites, not all: "turn on" beside "turn off" passes it.
+The guard finds most opposites, not all: it misses "turn on" and "turn off".
 """
 
 import numpy as np
@@ -17,14 +17,14 @@ known = list(CACHE)
 vectors = embedding.encode(known)
 
 
-def cached(question: str) -> str | None:
+def cached_answer(question: str) -> str | None:
     cosines = embedding.similarity(embedding.encode(question), vectors)[0]
     best = known[int(np.argmax(cosines))]
-    both = nli.nli([(question, best), (best, question)])
-    if max(one["contradiction"] for one in both) >= OPPOSITE:
+    answers = nli.nli([(question, best), (best, question)])
+    if max(answer["contradiction"] for answer in answers) >= OPPOSITE:
         return None
     return CACHE[best] if cosines.max() >= SIMILAR else None
 
 
 for question in ("How can I enable logging?", "How do I disable logging?", "What is for lunch?"):
-    print(f"{question} {cached(question) or 'ask the model'}")
+    print(f"{question} {cached_answer(question) or 'ask the model'}")

@@ -17,6 +17,6 @@ def handler(event: dict[str, str], context: object = None) -> dict[str, str]:
 
 
 for text in ("What a wonderful day", "It broke after an hour"):
-    began = time.perf_counter()
+    start = time.perf_counter()
     answer = handler({"text": text})
-    print(f"{answer['label']} after {1000 * (time.perf_counter() - began):.0f} ms")
+    print(f"{answer['label']} after {1000 * (time.perf_counter() - start):.0f} ms")

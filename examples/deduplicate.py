@@ -17,5 +17,5 @@ vectors = embedding.encode(TEXTS)
 cosines = np.triu(embedding.similarity(vectors, vectors), 1)
 pairs = [(TEXTS[i], TEXTS[j]) for i, j in np.argwhere(cosines >= SIMILAR)]
 for (first, second), scores in zip(pairs, nli.nli(pairs), strict=True):
-    kept = "kept" if scores["contradiction"] >= OPPOSITE else "duplicate"
-    print(f"{kept}: {first} | {second}")
+    verdict = "kept" if scores["contradiction"] >= OPPOSITE else "duplicate"
+    print(f"{verdict}: {first} | {second}")

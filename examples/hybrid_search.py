@@ -1,4 +1,4 @@
-"""Hybrid search: the sum of what shared words and what vectors say about each passage."""
+"""Hybrid search: for each passage, the sum of a score of shared words and one of vectors."""
 
 import math
 from collections import Counter
@@ -20,14 +20,14 @@ def words(text: str) -> list[str]:
 
 
 def by_words(query: str) -> np.ndarray:
-    """Rare words of the query that a passage holds, weighted by how rare they are."""
-    holds = [set(words(passage)) for passage in PASSAGES]
-    counts = Counter(word for one in holds for word in one)
+    """For each passage, the sum of the weights of the query's words that it has; rare words weigh more."""
+    passages = [set(words(passage)) for passage in PASSAGES]
+    counts = Counter(word for passage in passages for word in passage)
     weights = {word: math.log(len(PASSAGES) / counts[word]) for word in counts}
-    return np.array([sum(weights[w] for w in set(words(query)) & one) for one in holds])
+    return np.array([sum(weights[w] for w in set(words(query)) & passage) for passage in passages])
 
 
-def standard(scores: np.ndarray) -> np.ndarray:
+def standardized(scores: np.ndarray) -> np.ndarray:
     return (scores - scores.mean()) / (scores.std() + 1e-9)
 
 
@@ -35,5 +35,5 @@ model = heedful.load("ms-san-embed")
 vectors = model.encode(PASSAGES)
 for query in ("I forgot my login", "E42"):
     by_meaning = model.similarity(model.encode(query), vectors)[0]
-    best = int((standard(by_words(query)) + standard(by_meaning)).argmax())
+    best = int((standardized(by_words(query)) + standardized(by_meaning)).argmax())
     print(f"{query}: {PASSAGES[best]}")

@@ -1,4 +1,4 @@
-"""Route a message to a team, by labels that no model was trained on."""
+"""Route a message to a team, by labels of your own, without training."""
 
 import heedful
 
@@ -9,6 +9,6 @@ MESSAGES = [
     "What is the capital of France?",
 ]
 
-for message, found in zip(MESSAGES, heedful.classify(MESSAGES, TEAMS), strict=True):
-    team = "a person" if found.none > 0.5 else found.label
+for message, answer in zip(MESSAGES, heedful.classify(MESSAGES, TEAMS), strict=True):
+    team = "a person" if answer.none > 0.5 else answer.label
     print(f"{message} -> {team}")

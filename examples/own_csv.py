@@ -21,9 +21,8 @@ texts, teams = [row["text"] for row in rows], [row["team"] for row in rows]
 classifier = HeedfulClassifier("ms-san-embed", C=10).fit(texts, teams)
 with tempfile.TemporaryDirectory() as folder:
     bundle = Path(folder) / "teams"
-    classifier.save(
-        bundle
-    )  # heedful serve --models FOLDER serves it, heedful predict labels a file
+    # `heedful serve --models FOLDER` serves it, `heedful predict` labels a file
+    classifier.save(bundle)
     with heedful.load(bundle) as model:
         new = ["You took the money from my card two times", "My package is late"]
         for text, team in zip(new, model.predict(new), strict=True):

@@ -1,4 +1,4 @@
-"""An index of a bit a value: the nearest by Hamming distance, then ordered by the cosine with int8 vectors."""
+"""An index with one bit a value: finds the nearest by Hamming distance, and orders them by cosine with int8 vectors."""
 
 import numpy as np
 

@@ -86,11 +86,15 @@ def inserted(page: str, section: str) -> str:
 
 
 def _device(device: Resolved) -> str:
-    """Its name, memory and driver."""
+    """The device's name, memory and driver."""
     if device == "cpu":
         return "the CPU: a rehearsal"
-    asked = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
-    lines = subprocess.run(asked, capture_output=True, check=True, text=True).stdout.splitlines()
+    command = [
+        "nvidia-smi",
+        "--query-gpu=name,memory.total,driver_version",
+        "--format=csv,noheader",
+    ]
+    lines = subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
     return f"one of {len(lines)}: {lines[0]}" if len(lines) > 1 else lines[0]
 
 

@@ -47,11 +47,11 @@ def parity(folder: Path, names: Sequence[str], device: Resolved) -> list[Row]:
     for name in names:
         bundle = read(folder / name)
         there, here = OrtSession(bundle.files[ENCODER], device, 1), plain(bundle, 1)
-        found = []
+        differences = []
         for size, length in ((1, 1), (7, 5), (64, LENGTH), (3, bundle.card.max_tokens)):
             feeds = encoder_feeds(bundle.card, collate(_sentences(bundle, size, length)))
-            found.append(float(np.abs(there.run(feeds) - here.run(feeds)).max()))
-        worst = max(found)
+            differences.append(float(np.abs(there.run(feeds) - here.run(feeds)).max()))
+        worst = max(differences)
         rows.append(
             {"model": name, "on": there.provider, "largest": worst, "allowed": worst <= ALLOWED}
         )
@@ -110,5 +110,5 @@ def _used(device: Resolved) -> float:
     if device == "cpu":
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * resource.getpagesize() / 2**20
-    asked = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"]
-    return float(subprocess.run(asked, capture_output=True, check=True, text=True).stdout)
+    command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"]
+    return float(subprocess.run(command, capture_output=True, check=True, text=True).stdout)

@@ -69,7 +69,7 @@ def main(
             }
             figures.write_text(json.dumps(measured, indent=1) + "\n")
             out.write_text(_page(measured))
-    if not all(found["holds"] for found in measured.values()):
+    if not all(entry["holds"] for entry in measured.values()):
         sys.exit(1)
 
 
@@ -77,106 +77,106 @@ def _runs(
     place: scenarios.Place, minutes: float, overload: float
 ) -> dict[str, Callable[[], Coroutine[Any, Any, Result]]]:
     async def kills() -> Result:
-        found = await scenarios.kill_servers(place, rounds=3)
-        holds = found.ready_again_after_seconds < READY_SECONDS
-        wanted = "no request breaks but those in the killed process's hands, none later; ready within 10 s"
-        return found, wanted, holds
+        result = await scenarios.kill_servers(place, rounds=3)
+        holds = result.ready_again_after_seconds < READY_SECONDS
+        requirement = "no request breaks but those in the killed process's hands, none later; ready within 10 s"
+        return result, requirement, holds
 
     async def vanishing() -> Result:
-        found = await scenarios.vanish(place, clients=600)
-        return found, "queues drain, no file descriptor leaks", True
+        result = await scenarios.vanish(place, clients=600)
+        return result, "queues drain, no file descriptor leaks", True
 
     async def terminations() -> Result:
-        found = await scenarios.terminate(place, rounds=5)
-        return found, "no accepted request is lost, exit status 0", True
+        result = await scenarios.terminate(place, rounds=5)
+        return result, "no accepted request is lost, exit status 0", True
 
     async def strict() -> Result:
-        found = await chaos.chaos(place, seconds=180)
-        wanted = (
+        result = await chaos.chaos(place, seconds=180)
+        requirement = (
             "every answer is that of the library for the text of that request; no byte unasked; no connection "
             "breaks but those of a process that is killed or hangs"
         )
-        return found, wanted, True
+        return result, requirement, True
 
     async def reloads() -> Result:
-        found = await scenarios.reload(place, rounds=20)
-        wanted = "every request is answered by exactly one model; broken bundles are refused"
-        return found, wanted, found.refused == 10
+        result = await scenarios.reload(place, rounds=20)
+        requirement = "every request is answered by exactly one model; broken bundles are refused"
+        return result, requirement, result.refused == 10
 
     async def flood() -> Result:
-        found = await abuse.flood(place, connections=20_000)
-        wanted = (
+        result = await abuse.flood(place, connections=20_000)
+        requirement = (
             f"/health answers within {HEALTH_SECONDS:g} s while they are held; the service stays up"
         )
-        return found, wanted, found.slowest_health_seconds < HEALTH_SECONDS
+        return result, requirement, result.slowest_health_seconds < HEALTH_SECONDS
 
     async def headers() -> Result:
-        found = await abuse.long_headers(place, megabytes=150)
-        wanted = f"they are refused; memory grows by less than {HEADERS_MB:g} MB"
-        return found, wanted, found.megabytes_grown < HEADERS_MB
+        result = await abuse.long_headers(place, megabytes=150)
+        requirement = f"they are refused; memory grows by less than {HEADERS_MB:g} MB"
+        return result, requirement, result.megabytes_grown < HEADERS_MB
 
     async def pipelines() -> Result:
-        found = await abuse.pipelines(place, connections=100)
+        result = await abuse.pipelines(place, connections=100)
         holds = (
-            found.slowest_health_seconds < HEALTH_SECONDS and found.megabytes_kept < PIPELINES_MB
+            result.slowest_health_seconds < HEALTH_SECONDS and result.megabytes_kept < PIPELINES_MB
         )
-        wanted = (
+        requirement = (
             f"/health answers within {HEALTH_SECONDS:g} s; memory back within {PIPELINES_MB:g} MB"
         )
-        return found, wanted, holds
+        return result, requirement, holds
 
     async def stopped() -> Result:
-        found = await abuse.stop(place, seconds=60, rate=20)
+        result = await abuse.stop(place, seconds=60, rate=20)
         holds = (
-            found.slowest_sent_10_s_after_the_stop < 5
-            and found.unready_after_seconds < 10
-            and found.ready_again_after_seconds < 20
+            result.slowest_sent_10_s_after_the_stop < 5
+            and result.unready_after_seconds < 10
+            and result.ready_again_after_seconds < 20
         )
-        wanted = "sent 10 s after the stop: answered within 5 s; /ready 503 within 10 s; all back within 20 s"
-        return found, wanted, holds
+        requirement = "sent 10 s after the stop: answered within 5 s; /ready 503 within 10 s; all back within 20 s"
+        return result, requirement, holds
 
     async def batches() -> Result:
-        found = await abuse.beside_batches(place, singles=1000)
-        holds = found.singles.keys() == {"200"} and found.p99_beside_ms < 10 * found.p99_idle_ms
-        return found, "no single input refused; p99 under 10 times the idle p99", holds
+        result = await abuse.beside_batches(place, singles=1000)
+        holds = result.singles.keys() == {"200"} and result.p99_beside_ms < 10 * result.p99_idle_ms
+        return result, "no single input refused; p99 under 10 times the idle p99", holds
 
     async def ends() -> Result:
-        found = await abuse.terminate_stopped(place, SHUTDOWN_SECONDS)
-        holds = found.exit_after_seconds < SHUTDOWN_SECONDS + 5 and not found.processes_left
-        return found, f"exit within {SHUTDOWN_SECONDS + 5:g} s, no process left", holds
+        result = await abuse.terminate_stopped(place, SHUTDOWN_SECONDS)
+        holds = result.exit_after_seconds < SHUTDOWN_SECONDS + 5 and not result.processes_left
+        return result, f"exit within {SHUTDOWN_SECONDS + 5:g} s, no process left", holds
 
     async def storm() -> Result:
-        found = await endurance.overload(place, overload, calibration=5)
+        result = await endurance.overload(place, overload, calibration=5)
         holds = (
-            found.slowest_answer_seconds < endurance.TIME_LIMIT
-            and found.memory_grew_percent < GROWTH
-            and found.median_5_s_after_ms < LATENCY * found.median_before_ms
+            result.slowest_answer_seconds < endurance.TIME_LIMIT
+            and result.memory_grew_percent < GROWTH
+            and result.median_5_s_after_ms < LATENCY * result.median_before_ms
         )
-        wanted = (
+        requirement = (
             f"{endurance.TIMES} times the sustainable load: 200 or 429, 503, 504; accepted ones within "
             f"{endurance.TIME_LIMIT:.0f} s; memory within {GROWTH:g} %; latency back after 5 s"
         )
-        return found, wanted, holds
+        return result, requirement, holds
 
     async def memory() -> Result:
-        found = await endurance.mixed_traffic(place, endurance.for_minutes(minutes), SETTLED)
-        wanted = (
+        result = await endurance.mixed_traffic(place, endurance.for_minutes(minutes), SETTLED)
+        requirement = (
             "keys of both classes, every answer 200; memory grows by less than "
             f"{MIXED_GROWTH:g} % after the first {SETTLED:.0%} of the time"
         )
-        return found, wanted, found.grew_percent < MIXED_GROWTH
+        return result, requirement, result.grew_percent < MIXED_GROWTH
 
     async def leak() -> Result:
-        found = await endurance.mixed_traffic(
+        result = await endurance.mixed_traffic(
             place,
             endurance.for_minutes(max(1, minutes / 10)),
             SETTLED,
             module="benchmarks.soak.leaking",
         )
         return (
-            found,
+            result,
             "an injected leak is caught by the same test",
-            found.grew_percent > MIXED_GROWTH,
+            result.grew_percent > MIXED_GROWTH,
         )
 
     return {
@@ -230,17 +230,17 @@ def _page(measured: dict[str, Any]) -> str:
     ]
     for name, title in TITLES.items():
         if name in measured:
-            found = measured[name]
-            verdict = "Reached" if found["holds"] else "**Missed**"
-            lines += ["", f"## {title}", "", f"Required: {found['wanted']}. {verdict}"]
-            lines[-1] += f" ({found['when']}, commit {found['commit']})."
+            entry = measured[name]
+            verdict = "Reached" if entry["holds"] else "**Missed**"
+            lines += ["", f"## {title}", "", f"Required: {entry['wanted']}. {verdict}"]
+            lines[-1] += f" ({entry['when']}, commit {entry['commit']})."
             lines += ["", "| | |", "|---|---|"]
-            for field, value in found["measured"].items():
-                lines.append(f"| {field.replace('_', ' ')} | {_shown(value)} |")
+            for field, value in entry["measured"].items():
+                lines.append(f"| {field.replace('_', ' ')} | {_formatted(value)} |")
     return "\n".join(lines) + "\n"
 
 
-def _shown(value: Any) -> str:
+def _formatted(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}: {number:,}" for name, number in value.items())
     return f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1000 else f"{value:,.0f}"

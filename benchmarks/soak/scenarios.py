@@ -107,13 +107,13 @@ async def kill_servers(place: Place, rounds: int) -> Kills:
                 assert len(broken) <= CLIENTS, broken
                 assert all(answer.sent < ended for answer in broken), broken
         await answered(clients, 20)
-    whole = [answer for answer in clients.answers if answer.status]
-    check(whole, 200)
+    complete = [answer for answer in clients.answers if answer.status]
+    check(complete, 200)
     return Kills(kills, clients.statuses(), longest)
 
 
 async def told(url: str, status: int) -> bool:
-    """Asked as a probe does: a new connection, and another when it has no answer in a second."""
+    """Whether /ready answers with `status` to a probe: over a new connection, which has a second to answer."""
     async with httpx.AsyncClient(timeout=1) as probe:
         with suppress(httpx.TransportError):
             return (await probe.get(url + "/ready")).status_code == status
@@ -137,13 +137,13 @@ async def vanish(place: Place, clients: int) -> Vanishing:
     """Clients that disconnect inside a head, inside a body, and while they wait."""
     body = json.dumps({"inputs": texts(2, 8), "model": place.model, "truncate": True}).encode()
     head = b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    whole = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    request = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
     async with place.service() as (process, url):
         port = int(url.rpartition(":")[2])
         await asyncio.to_thread(httpx.get, url + "/metrics", timeout=HUNG_SECONDS)
         before = process.descriptors()
         for number in range(clients):
-            sent = whole[: (len(head) // 2, len(whole) - 9, len(whole))[number % 3]]
+            sent = request[: (len(head) // 2, len(request) - 9, len(request))[number % 3]]
             with socket.create_connection(("127.0.0.1", port)) as connection:
                 connection.sendall(sent)
 
@@ -209,7 +209,7 @@ async def reload(place: Place, rounds: int) -> Reloads:
     """Replace a bundle, every second time with a broken one; reload by route and SIGHUP in turn."""
     served = place.scratch / "reloaded"
     shutil.copytree(place.models, served)
-    asked = {"inputs": texts(4, 4, 12), "model": place.model, "truncate": True}
+    request = {"inputs": texts(4, 4, 12), "model": place.model, "truncate": True}
     flags = {"api-key": KEY, "cache-items": 0}
     async with (
         place.service(flags, models=served) as (process, url),
@@ -239,11 +239,11 @@ async def reload(place: Place, rounds: int) -> Reloads:
         models = []
         for number in (0, 2):
             assert not await replaced(number)
-            models.append(np.array((await client.post("/embed", json=asked)).json()))
+            models.append(np.array((await client.post("/embed", json=request)).json()))
         assert np.abs(models[0] - models[1]).max() > 100 * TOLERANCE
         refused = 0
         async with (
-            load(url, lambda _: ("/embed", asked), key=KEY, bodies=True) as clients,
+            load(url, lambda _: ("/embed", request), key=KEY, bodies=True) as clients,
             clients.beside(CLIENTS),
         ):
             for number in range(rounds):

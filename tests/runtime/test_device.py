@@ -17,7 +17,7 @@ import httpx
 import numpy as np
 import pytest
 
-from benchmarks.driver import built
+from benchmarks.driver import build_driver
 from benchmarks.processes import bundles
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import ENCODER
@@ -36,8 +36,8 @@ pytestmark = pytest.mark.skipif(resolve("auto") == "cuda", reason="says what hap
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment in which it is found."""
-    return built(tmp_path_factory.mktemp("driver"))
+    """Environment variables with which a program finds the driver."""
+    return build_driver(tmp_path_factory.mktemp("driver"))
 
 
 PROCESSES, MEMORY = 2, 512 * 1024
