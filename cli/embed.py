@@ -18,7 +18,6 @@ from heedful.cli.texts import Columns, Dialect, Row, Source, Texts, chunks
 from heedful.cli.vector_formats import Vectors
 from heedful.cli.vectors import STDOUT, SUFFIXES, StandardOutput, VectorFile, check_free
 from heedful.library.model import Model
-from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BadInput
 
 OnError = Literal["skip", "stop"]
@@ -129,7 +128,11 @@ def embed_file(
         source.open(blank=choice.on_error == "skip") as texts,
         place.load(choice.model, "embed") as model,
     ):
-        _check_dimensions(choice, model.card)
+        dimension = model.card.dimension
+        if choice.dimensions is not None and not 1 <= choice.dimensions <= dimension:
+            raise CommandError(
+                f"--dimensions is {choice.dimensions}, {model.card.name} has 1 to {dimension}"
+            )
         made_from = {
             **asdict(choice),
             "model": f"{model.card.name} {model.card.version}",
@@ -177,10 +180,3 @@ def _embed(model: Model, chunk: Sequence[Row], texts: Texts, choice: Choice) -> 
         message = str(error).replace("set truncate=True", "set --truncate or --on-error skip")
         raise CommandError(message) from None
     return vectors
-
-
-def _check_dimensions(choice: Choice, card: Card) -> None:
-    if choice.dimensions is not None and not 1 <= choice.dimensions <= card.dimension:
-        raise CommandError(
-            f"--dimensions is {choice.dimensions}, {card.name} has 1 to {card.dimension}"
-        )

@@ -2,10 +2,10 @@
 
 import gzip
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import orjson
@@ -61,12 +61,7 @@ def to_parquet(
         fields.append(("embedding", pyarrow.list_(pyarrow.float32(), dimension)))
         schema = pyarrow.schema(fields)
         with parquet.ParquetWriter(out, schema) as writer:
-            for rows in _groups(source):
+            while rows := [orjson.loads(line) for line in islice(source, LINES)]:
                 if integer_ids:
                     rows = [{**row, "id": int(row["id"]) if row["id"] else None} for row in rows]
                 writer.write_table(pyarrow.Table.from_pylist(rows, schema))
-
-
-def _groups(source: BinaryIO) -> Iterator[list[dict[str, Any]]]:
-    while rows := [orjson.loads(line) for line in islice(source, LINES)]:
-        yield rows

@@ -72,7 +72,8 @@ class VectorFile:
     @classmethod
     def ended(cls, out: Path) -> bool:
         """Whether `out` is complete. If so, removes the files that a killed run left next to it."""
-        if not out.exists() or (_part(out).exists() and not _converted(out)):
+        converted = out.suffix in (".gz", ".parquet")  # at the end, from JSON lines
+        if not out.exists() or (_part(out).exists() and not converted):
             return False
         _clean(out)
         return True
@@ -245,8 +246,3 @@ def _clean(out: Path) -> None:
         path.unlink(missing_ok=True)
         remove_parts(path)
     remove_parts(out)
-
-
-def _converted(out: Path) -> bool:
-    """Whether its format is converted from JSON lines at the end."""
-    return out.suffix in (".gz", ".parquet")

@@ -123,7 +123,7 @@ def cases(
         size, pieces = n, None
         if max_pieces is not None:
             size = max_pieces if full else min(2 * n + 2, max_pieces)
-            pieces = _pieces(rng, n, size - 2)
+            pieces = 1 + rng.multinomial(size - 2 - n, np.full(n, 1 / n))
         ids = np.full(size, UNKNOWN) if unknown else rng.integers(UNKNOWN, words, size)
         unlisted = np.flatnonzero(rng.random(n) < (1 if unknown else 1 / 3)) if composed else ()
         if not len(unlisted):
@@ -176,11 +176,6 @@ def _forest(rng: np.random.Generator, length: int) -> Ints:
     for i, token in enumerate(order):
         heads[token] = token if i == 0 or rng.random() < 0.1 else order[rng.integers(i)]
     return heads
-
-
-def _pieces(rng: np.random.Generator, words: int, total: int) -> Ints:
-    """(L,) pieces per word, at least one, `total` in all."""
-    return 1 + rng.multinomial(total - words, np.full(words, 1 / words))
 
 
 def _feeds(case: Case, model: SentenceEncoder) -> Feeds:
