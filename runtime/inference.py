@@ -36,7 +36,7 @@ from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parse, ParseJob, Parser
 
 T = TypeVar("T")
 
@@ -215,24 +215,35 @@ class Inference:
         truncate: bool,
         tree: bool = False,
         max_tokens: int | None = None,
+        parses: Sequence[Parse] | None = None,
+        pairs: bool = False,
     ) -> Steps[Parsed]:
-        """Parse the texts and look up their words.
+        """Parse the texts, unless `parses` holds them parsed, and look up their words.
 
-        With `tree` they have trees even if the model needs none. `max_tokens` may lower the card's limit.
+        With `tree` they have trees even if the model needs none. `max_tokens` may lower the card's limit. In `pairs`,
+        which inputs of two texts a row are too, an NLI model reads a full stop behind a text that has none.
         """
         model, card = self.model, self.model.card
         began = time.perf_counter()
         limit = min(card.max_tokens, max_tokens or card.max_tokens)
-        jobs = [
-            ParseJob(item, limit, tree or card.tree)
-            for item in inputs.items
-            if isinstance(item, str)
-        ]
-        parsed_texts = iter((yield from parse(self.parser, jobs)))
-        parses = [
-            next(parsed_texts) if isinstance(item, str) else item.first(limit)
-            for item in inputs.items
-        ]
+        if parses is None:
+            jobs = [
+                ParseJob(item, limit, tree or card.tree)
+                for item in inputs.items
+                if isinstance(item, str)
+            ]
+            parsed_texts = iter((yield from parse(self.parser, jobs)))
+            parses = [
+                next(parsed_texts) if isinstance(item, str) else item.first(limit)
+                for item in inputs.items
+            ]
+        else:
+            parses = [text.first(limit) for text in parses]
+        if card.kind == "nli" and (pairs or inputs.texts_per_row == 2):
+            parses = [
+                text.with_stop(limit) if isinstance(item, str) else text
+                for text, item in zip(parses, inputs.items, strict=True)
+            ]
         if model.vocab.limit:
             parses = list(map(model.fit, parses))
         tokenizer = self.parser.tokenizer

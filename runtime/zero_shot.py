@@ -20,6 +20,7 @@ from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.kinds import NEGATIVE, POSITIVE
+from heedful.text.parse import Parse
 
 TEMPLATES = ("This example is {}.", "This text is about {}.", "It is {}.", "The topic is {}.")
 """The sentences of a label, unless the client sends a template. The cosine is the mean over them; entailment and
@@ -106,14 +107,24 @@ class ZeroShot:
             paths=[*inputs.paths, *sentences.paths],
         )
         tree = any(inference.card.tree for inference in self.inferences)
+        parses: Sequence[Parse] | None = None  # of the texts, for all models
         parsed_texts: list[tuple[Parsed, Floats]] = []
         parse_seconds = queue_seconds = seconds = 0.0
         for inference in self.inferences:
             model, kind = inference.model, inference.card.kind
-            if kind != "embedding":
-                texts = _with_first_sentences(texts, count, label_count)
-            parsed = yield from inference.read(texts, truncate=truncate, tree=tree)
-            texts = replace(texts, items=parsed.parses)  # for the other models
+            if kind != "embedding":  # the first sentence of each label
+                step = (len(texts) - count) // label_count
+                rows = [*range(count), *range(count, len(texts), step)]
+                texts = replace(
+                    texts,
+                    items=[texts.items[row] for row in rows],
+                    paths=[texts.paths[row] for row in rows],
+                )
+                parses = parses and [parses[row] for row in rows]
+            parsed = yield from inference.read(
+                texts, truncate=truncate, tree=tree, parses=parses, pairs=True
+            )
+            parses = parses or parsed.parses
             encoded = yield from encode(model.encoder, parsed.sentences, inference.cache)
             vectors, label_vectors = encoded.vectors[:count], encoded.vectors[count:]
             parse_seconds += parsed.seconds
@@ -140,16 +151,6 @@ class ZeroShot:
         parsed = replace(parsed, seconds=parse_seconds)
         result = parsed.result(answer, queue_seconds, seconds)
         return replace(result, trust=parsed.trust(vectors, answer[:, :-1])) if trust else result
-
-
-def _with_first_sentences(texts: Inputs, count: int, label_count: int) -> Inputs:
-    """The first `count` texts and, of the labels' sentences behind them, the first of each label."""
-    firsts = slice(count, None, (len(texts) - count) // label_count)
-    return replace(
-        texts,
-        items=[*texts.items[:count], *texts.items[firsts]],
-        paths=[*texts.paths[:count], *texts.paths[firsts]],
-    )
 
 
 def _by_cosine(width: int, texts: Floats, labels: Floats) -> Steps[Doubles]:

@@ -39,7 +39,7 @@ def test_three_measures_in_one_view(compare: Page, keep: Callable[[Page, str], N
     expect(meter).to_have_attribute("aria-label", f"Similarity: {a @ b:.2f}")
     assert scores["contradiction"] > 0.999
     numbers = answer.locator(".tokens small").all_inner_texts()
-    assert len(numbers) == 14
+    assert len(numbers) == 16
     assert {"+", "\u2212"} <= {number[0] for number in numbers}
     assert max(float(number.replace("\u2212", "-")) for number in numbers) > 1
     keep(compare, "compare")

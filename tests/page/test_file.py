@@ -32,7 +32,7 @@ def test_it_opens_from_the_disk_and_asks_for_nothing(written: Path, browser: Bro
     page.goto(written.as_uri())
     assert page.title() == "What ms-san-nli attends to"
     assert page.locator("figure[data-map]").count() == 13  # six heads a side, and across
-    assert page.locator("path.arc").count() == 7 + 5
+    assert page.locator("path.arc").count() == 8 + 6  # with full stops
     assert width_of(page) <= 360
     assert (messages, urls) == ([], [written.as_uri()])
     accessible(page)

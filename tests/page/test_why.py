@@ -170,7 +170,7 @@ def test_an_answer_is_saved(pair: Page, tmp_path: Path) -> None:
     drawn = (tmp_path / "tree.svg").read_text()
     assert "var(--" not in drawn
     texts = re.findall(r'class="word"[^>]*>([^<]+)<', drawn)
-    assert " ".join(texts) == f"{KIDS} {ASLEEP}"
+    assert " ".join(texts) == f"{KIDS} . {ASLEEP} ."  # a pair is read with full stops
 
 
 def test_drawings_of_any_text_are_saved(why: Page, tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_heads_and_their_priors(pair: Page, keep: Callable[[Page, str], None]) -
     expect(page.locator("#answered")).to_have_text(f"Answer: {label}")  # for screen readers
     assert answer.locator(".picture figure[data-map]").count() == 13  # six heads a side, and across
     head = "forward, word distance"
-    count = len(KIDS.split())
+    count = len([*KIDS.split(), "."])
     before = values(page, head)
     for q in range(count):
         row = before[count * q : count * (q + 1)]
@@ -235,10 +235,10 @@ def test_heads_and_their_priors(pair: Page, keep: Callable[[Page, str], None]) -
         answer.locator("input[data-prior=alpha]").fill("4")
     page.wait_for_function(
         "([name, old]) => document.querySelector(`#answer-why figure[data-map='${name}'] "
-        ".cell:nth-child(57)`).dataset.value != old",
-        arg=[head, str(before[56])],
+        ".cell:nth-child(64)`).dataset.value != old",
+        arg=[head, str(before[63])],
     )
-    assert values(page, head)[63] > before[63]  # the last word: the nearest weighs more
+    assert values(page, head)[70] > before[70]  # the last word: the nearest weighs more
     with page.expect_response("**/explain") as answered:
         answer.locator("input[data-prior=direction]").uncheck()
     assert answer_again(page, answered.value)["priors"]["direction"] is False
@@ -258,7 +258,7 @@ def test_a_cell_lights_up_its_two_words(pair: Page) -> None:
     explained(page)
     map_ = page.locator("figure[data-map='Similarity of their words']")
     sides = [page.locator("#answer-why .picture").nth(side).locator(".tokens") for side in (0, 1)]
-    map_.locator(".cell").nth(6 * 5 + 2).hover()
+    map_.locator(".cell").nth(7 * 5 + 2).hover()
     for side, token in ((0, 5), (1, 2)):
         word = sides[side].locator("button").nth(token).inner_text()
         expect(sides[side].locator(".near")).to_have_text(word)
@@ -266,7 +266,7 @@ def test_a_cell_lights_up_its_two_words(pair: Page) -> None:
     page.mouse.move(0, 0)
     expect(page.locator("#answer-why .near")).to_have_count(0)
     sides[0].locator("button").first.hover()
-    expect(map_.locator(".cell.lit")).to_have_count(6)
+    expect(map_.locator(".cell.lit")).to_have_count(7)
 
 
 def test_the_keyboard_alone(why: Page) -> None:

@@ -64,7 +64,8 @@ def test_classify_and_nli_give_the_head_s_probabilities(running: Running, models
     assert result.card.labels == ("negative", "positive")
     raw = running.ask(classify(running.service, texts, raw=True))
     np.testing.assert_allclose(raw.value, logits, atol=1e-5)
-    pairs = [(TEXT, "a dog"), ("a dog", TEXT), ("bad", "bad")]
+    mark = f"{TEXT}!"  # which gets no full stop
+    pairs = [(mark, "a dog!"), ("a dog!", mark), ("bad!", "bad!")]
     first, second = (running.embed(side, "tiny-nli").value for side in zip(*pairs, strict=True))
     result = running.ask(nli(running.service, pairs))
     logits = head("tiny-nli", first=first, second=second)

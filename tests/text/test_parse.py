@@ -144,6 +144,34 @@ def chain(doc: Doc) -> Doc:
     return doc
 
 
+def test_a_full_stop_is_put_behind_a_last_word_or_number(parser: Parser) -> None:
+    texts = [
+        "the kids sleep",
+        "the kids sleep.",
+        "kids, 42",
+        "kids ",
+        "(sleep)",
+        "kids!",
+        "",
+        "...",
+    ]
+    for text in texts:
+        before = read(parser, text)
+        after = before.with_stop(16)
+        if not text.strip()[-1:].isalnum():
+            assert after is before
+            continue
+        assert after.tokens == (*before.tokens, ".")
+        assert (after.starts[:-1], after.stops[:-1]) == (list(before.starts), list(before.stops))
+        assert after.starts[-1] == after.stops[-1] == len(text)
+        assert after.heads[:-1].tolist() == before.heads.tolist()
+        root = after.heads[-1]
+        assert root < len(before)
+        assert before.heads[root] == root
+        assert before.with_stop(len(before)) is before  # there is no room
+        assert after.with_stop(16) is after
+
+
 def test_white_space_has_no_place_in_the_tree_and_no_text_is_too_long_for_spacy() -> None:
     nlp = spacy.blank("en")
     nlp.max_length = 14  # characters; by default 1,000,000
