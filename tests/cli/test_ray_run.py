@@ -184,7 +184,7 @@ def test_pairs_are_labelled_on_this_machines_cores(models: Path, tmp_path: Path)
             "key",
             "README.md is neither a Parquet file nor a folder of them",
         ),
-        ("nowhere", ["body"], "key", "nowhere is no Parquet file"),
+        ("nowhere", ["body"], "key", "nowhere is neither a Parquet file"),
     ],
 )
 def test_the_columns_are_looked_at_before_anything_starts(
