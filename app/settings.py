@@ -218,11 +218,22 @@ class Settings(BaseSettings):
         return self
 
     def warnings(self) -> list[str]:
-        """A warning of unknown variables. Unknown flags are errors, but a variable may belong to a later version."""
+        """One of unknown variables, and one of installed bundles that are not served because there is a folder
+        `bundles`, which nobody named.
+
+        Unknown flags are errors, but a variable may belong to a later version.
+        """
         known = OTHER_VARIABLES.union(map(environment_name, type(self).model_fields))
         prefixed = (name for name in os.environ if name.upper().startswith(PREFIX))
         unknown = sorted(name for name in prefixed if name.upper() not in known)  # in any case
-        return [f"ignored, no setting has this name: {', '.join(unknown)}"] if unknown else []
+        found = [f"ignored, no setting has this name: {', '.join(unknown)}"] if unknown else []
+        if "models" not in self.model_fields_set:
+            found += [
+                f"only the bundles in ./{self.models} are served. {', '.join(names)} of {folder} are not: to serve "
+                f"them too, `ln -s {folder}/* {self.models}/` and start again; or name a folder with --models"
+                for folder, names in shipped.left_out(self.models).items()
+            ]
+        return found
 
 
 def load(**flags: str) -> Settings:
@@ -232,7 +243,9 @@ def load(**flags: str) -> Settings:
     except ValidationError as error:
         raise SettingsError(_message(error.errors()[0])) from None
     if "models" not in settings.model_fields_set:
-        settings = settings.model_copy(update={"models": shipped.models_folder()})
+        folder = shipped.models_folder()
+        if folder != settings.models:
+            return settings.model_copy(update={"models": folder})
     return settings
 
 

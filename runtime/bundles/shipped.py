@@ -4,6 +4,8 @@ import os
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from heedful.runtime.bundles.card import CARD
+
 GROUP = "heedful.bundles"
 """Entry points of packages that hold bundles; each is a function that returns their folder."""
 LOCAL_FOLDER = Path("bundles")
@@ -30,6 +32,19 @@ def search_folders() -> list[Path]:
 def models_folder() -> Path:
     """`bundles` in the current folder, else an installed package's; `bundles` where neither exists."""
     return LOCAL_FOLDER if LOCAL_FOLDER.is_dir() else next(iter(installed()), LOCAL_FOLDER)
+
+
+def left_out(models: Path) -> dict[Path, list[str]]:
+    """The installed folders of bundles -> the names of those bundles of theirs that the folder `models` lacks."""
+    named = {
+        folder: sorted(card.parent.name for card in folder.glob(f"*/{CARD}"))
+        for folder in installed()
+    }
+    lacking = {
+        folder: [name for name in names if not (models / name / CARD).is_file()]
+        for folder, names in named.items()
+    }
+    return {folder: names for folder, names in lacking.items() if names}
 
 
 def parser_folder(models: Path) -> Path:

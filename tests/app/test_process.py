@@ -173,6 +173,41 @@ def test_what_cannot_start_is_one_line(
     assert "Traceback" not in process.log
 
 
+def test_a_folder_bundles_that_hides_installed_ones_is_warned_of_once(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`heedful fit --out bundles/mine` makes it in an empty folder."""
+    monkeypatch.delenv("HEEDFUL_MODELS", raising=False)
+    named = next(models.glob("*/card.json")).parent.name
+    place, packages, work = tmp_path / "installed", tmp_path / "packages", tmp_path / "work"
+    for name in (named, "not-served"):
+        (place / name).mkdir(parents=True)
+        (place / name / "card.json").touch()
+    (packages / "others-1.dist-info").mkdir(parents=True)
+    (packages / "others-1.dist-info/METADATA").write_text("Name: others\nVersion: 1\n")
+    (packages / "others-1.dist-info/entry_points.txt").write_text(
+        "[heedful.bundles]\nothers = others:folder\n"
+    )
+    (packages / "others.py").write_text(f"def folder():\n    return {str(place)!r}\n")
+    work.mkdir()
+    (work / "bundles").symlink_to(models)
+    path = os.pathsep.join([str(packages), str(ROOT), os.getenv("PYTHONPATH", "")])
+
+    def warnings(**flags: str) -> list[str]:
+        given = {"port": "0", "processes": "2", **flags}
+        with contextlib.closing(
+            Process(tmp_path / "log", given, {"PYTHONPATH": path}, cwd=work)
+        ) as process:
+            process.ready()
+            return [line for line in process.log.splitlines() if "not-served" in line]
+
+    [line] = warnings()
+    assert "WARNING" in line
+    assert f"./bundles are served. not-served of {place} are not" in line
+    assert f"ln -s {place}/* bundles/" in line
+    assert warnings(models="bundles") == []
+
+
 def test_descriptors_that_are_closed_at_the_start_are_no_sockets(models: Path) -> None:
     """Else what ONNX Runtime writes to 2 would go into a connection or the shared counters."""
     with socket.create_server(("127.0.0.1", 0)) as free:
