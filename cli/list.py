@@ -12,6 +12,11 @@ from rich.text import Text
 from heedful.library import catalogue
 from heedful.runtime.bundles import shipped
 
+WRAPPED = ("licence", "use", "paper")
+"""Columns of prose."""
+UNBOUNDED = 10_000
+"""Columns of an output that is no terminal: a table takes no more than it needs."""
+
 
 def command(
     models: Annotated[
@@ -36,16 +41,16 @@ def command(
         typer.echo(f"no bundles: {shipped.REMEDY}, or pull one with `heedful pull OWNER/NAME`")
         return
     table = Table(box=None)
-    *headings, last_heading = rows[0]
-    for heading in headings:
-        table.add_column(heading, no_wrap=True)
-    table.add_column(last_heading)  # a narrow terminal cuts this column alone
+    for heading in rows[0]:  # a narrow terminal breaks lines, and cuts nothing
+        table.add_column(heading, no_wrap=heading not in WRAPPED, overflow="fold")
     for row in rows:
-        *cells, last = (
-            f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()
+        table.add_row(
+            *(Text(f"{one:,}" if isinstance(one, int) else str(one)) for one in row.values())
         )
-        table.add_row(*cells, Text(last, no_wrap=True, overflow="ellipsis"))
-    Console().print(table)
+    console = Console()
+    if not console.is_terminal:  # a program or a file reads a row a line
+        console = Console(width=UNBOUNDED)
+    console.print(table)
 
 
 def _encoders() -> list[dict[str, Any]]:

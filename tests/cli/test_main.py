@@ -1,11 +1,14 @@
 """The command line: its commands, what they import, and how errors are printed."""
 
+import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -17,6 +20,7 @@ from heedful.app.settings import Settings, flag_name
 from heedful.cli import main as cli
 from heedful.cli.errors import OTHER_EXTRAS, TRAIN_EXTRA, CommandError, describe
 from heedful.cli.explain import read_priors
+from heedful.library import catalogue
 from heedful.models.registry import ENCODERS
 from heedful.runtime.device import resolve
 from heedful.runtime.errors import BadInput
@@ -258,7 +262,30 @@ def test_list_has_every_bundle_with_its_use_and_licence(heedful: Command, tmp_pa
         assert (row["kind"], row["licence"]) == (card["kind"], card["licence"])
         assert all(label in row["use"] for label in card["labels"] if row["kind"] != "nli")
         assert f" {row['name']} " in table
+        assert any(row["licence"] in line and row["use"] in line for line in table.splitlines())
     assert "heedful pull OWNER/NAME" in heedful("list", "--models", tmp_path).stdout
+
+
+def test_list_in_a_narrow_terminal_cuts_nothing() -> None:
+    """Of a pseudo-terminal with 80 columns."""
+    ours, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    command = [sys.executable, "-m", "heedful", "list", "--models", "bundles"]
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    with subprocess.Popen(command, cwd=ROOT, stdout=theirs, env=environment) as popen:
+        os.close(theirs)
+        written = b""
+        with contextlib.suppress(OSError):  # at the end of a pseudo-terminal's output
+            while part := os.read(ours, 65536):
+                written += part
+        os.close(ours)
+    assert popen.returncode == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", written.decode()).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)
+    words = set(" ".join(lines).split())
+    for row in catalogue.bundles("bundles"):
+        assert words >= set(f"{row['name']} {row['licence']} {row['use']}".split())
 
 
 def test_list_has_every_encoder(heedful: Command) -> None:
