@@ -38,6 +38,16 @@ GROUPS = {
 """A command is the function `command` in the file of its name: options and work."""
 COMMANDS = [name for group in GROUPS.values() for name in group]
 
+INTERRUPTED = 130
+"""Exit status of a command that Ctrl-C has ended."""
+STOPPED = {
+    "distill": "the same command goes on where it was",
+    "tune": "the same command goes on where it was",
+    "train": "with --resume it goes on from its last epoch or checkpoint",
+    "fit": "the same command begins anew",
+}
+"""What is said then of the commands that take long."""
+
 
 def help_text() -> str:
     """The commands by group, on one screen."""
@@ -90,6 +100,11 @@ def main() -> None:
     fill_closed()
     try:
         app()
+    except SystemExit as ended:
+        # typer makes it of a KeyboardInterrupt.
+        if ended.code == INTERRUPTED and (said := STOPPED.get(sys.argv[1])):
+            typer.echo(f"heedful: stopped: {said}", err=True)
+        raise
     except USER_ERRORS as error:
         sys.exit(describe(error))
     except OSError as error:

@@ -11,6 +11,7 @@ import sys
 import termios
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -251,6 +252,29 @@ def test_the_help_is_one_screen_in_four_groups(
     assert [line for line in lines if line in cli.GROUPS] == ["Use", "Make", "Share", "Check"]
     assert [line.split()[0] for line in lines if line.startswith("  ")] == cli.COMMANDS
     assert heedful("--version").stdout == f"heedful {version('heedful')}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tune", "stopped: the same command goes on where it was"),
+        ("distill", "stopped: the same command goes on where it was"),
+        ("train", "stopped: with --resume it goes on"),
+        ("fit", "stopped: the same command begins anew"),
+        ("list", ""),
+    ],
+)
+def test_ctrl_c_says_how_to_go_on(
+    heedful: Command, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(import_module(f"heedful.cli.{name}"), "command", interrupted)
+    ended = heedful(name)
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr.startswith(f"heedful: {said}" if said else "")
+    assert ended.stderr.count("\n") == bool(said)
 
 
 def test_list_has_every_bundle_with_its_use_and_licence(heedful: Command, tmp_path: Path) -> None:
