@@ -19,7 +19,7 @@ from heedful.export.weight_storage import weight_keys
 from heedful.models.pieces import PieceEmbedding
 from heedful.models.sentence import Encoder, SentenceEncoder
 from heedful.runtime.bundles.bundle import Bundle
-from heedful.runtime.bundles.card import ENCODER, GOLDEN, TOKENIZER, Card, TrainingCard
+from heedful.runtime.bundles.card import ENCODER, GOLDEN, IMPORTED, TOKENIZER, Card, TrainingCard
 from heedful.text.parse import Parser
 from heedful.text.whole_text import WholeText
 from heedful.training import teachers
@@ -71,7 +71,7 @@ def import_encoder(name: str, out: Path, parser: Parser, *, int8: bool, command:
         "task": "embed",
         "kind": "embedding",
         "encoder": {
-            "name": "transformer",
+            "name": IMPORTED,
             "config": {
                 "dim": teacher.size,
                 "pooling": settings.pooling,

@@ -11,6 +11,7 @@ from heedful.text.kinds import ENGLISH, NLI_LABELS, Kind
 FORMAT = 3
 CARD, ENCODER, HEAD = "card.json", "encoder.onnx", "head.onnx"
 EXPLAIN = "explain.onnx"
+IMPORTED = "transformer"  # the encoder's name in the card of a bundle that `heedful import` wrote
 ENCODER_INT8, EXPLAIN_INT8 = "encoder.int8.onnx", "explain.int8.onnx"
 VOCAB, TOKENIZER = "vocab.txt", "tokenizer.json"
 GOLDEN, TYPICAL = "golden.npz", "typical.npz"

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from heedful.runtime.answers import cosines, expected_score, probabilities
+from heedful.runtime.bundles.card import EXPLAIN, IMPORTED
 from heedful.runtime.engine.graphs import Feeds, head_inputs
 from heedful.runtime.engine.session import FunctionRunner
 from heedful.runtime.engine.work import Steps, Work
@@ -58,9 +59,14 @@ class ExplainOptions:
 def explain_graph_of(model: LoadedModel) -> ExplainGraph:
     """The model's explain graph. Raises BadInput where the bundle has none."""
     if model.explain_graph is None:
+        why = (
+            "an imported encoder has no explanation"
+            if model.card.encoder.name == IMPORTED
+            else f"its bundle has no {EXPLAIN}"
+        )
         raise BadInput(
-            f"{model.card.name} cannot be explained: its bundle has no explain.onnx; "
-            "export it again, or name another model",
+            f"{model.card.name} cannot be explained: {why}. Name a model that has one: every bundle that "
+            f"`heedful train`, `tune` or `distill` made, the shipped ones too ({EXPLAIN} in the card's `files`)",
             param="model",
             code="no_explanation",
         )

@@ -80,3 +80,11 @@ def test_a_long_text_is_cut_only_where_that_is_asked_for(models: Path) -> None:
         with pytest.raises(BadInput, match="longer than plain reads"):
             model.encode(TEXTS[-1:], truncate=False)
         assert len(model.encode(["kids " * 10], truncate=False)) == 1
+
+
+def test_an_imported_encoder_says_that_it_has_no_explanation(models: Path) -> None:
+    with (
+        heedful.load(models / "plain") as model,
+        pytest.raises(BadInput, match="an imported encoder has no explanation"),
+    ):
+        model.explain("two kids")
