@@ -10,5 +10,5 @@ MESSAGES = [
 ]
 
 for message, answer in zip(MESSAGES, heedful.classify(MESSAGES, TEAMS), strict=True):
-    team = "a person" if answer.none > 0.5 else answer.label
+    team = "no team: ask a person" if answer.none > 0.5 else answer.label
     print(f"{message} -> {team}")

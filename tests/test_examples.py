@@ -20,7 +20,11 @@ ALONE = {
         "How do I disable logging? ask the model",
         "What is for lunch? ask the model",
     ],
-    "intent_router": ["Monday. -> delivery", "last invoice. -> billing", "France? -> a person"],
+    "intent_router": [
+        "Monday. -> delivery",
+        "last invoice. -> billing",
+        "France? -> no team: ask a person",
+    ],
     "deduplicate": [
         "duplicate: The door is open. | The door stands open.",
         "kept: The door is open. | The door is closed.",
