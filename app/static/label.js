@@ -16,6 +16,7 @@ import { term } from "./terms.js";
 export const OWN = ""; // the value of the choice "labels of your own"
 const BATCH = 32; // texts in a request
 const SHOWN = 200; // rows of a file that are listed
+const SHORT = 300; // characters of a text that a row shows before the rest is asked for
 
 const text = byId("text");
 const form = document.querySelector("form[data-tab=label]");
@@ -92,6 +93,15 @@ async function far(signal) {
   return typical !== null && typical < ORDINARY ? known.answer : null;
 }
 
+// A text, of a long one its beginning and the rest on demand.
+function folded(whole) {
+  const letters = [...whole]; // no character is cut in halves
+  if (letters.length <= SHORT) return [whole];
+  const start = letters.slice(0, SHORT).join("");
+  const more = element("details", {}, element("summary", { textContent: `The whole text (${letters.length.toLocaleString("en")} characters)` }), whole);
+  return [`${start} …`, more];
+}
+
 async function labelText(signal, question, truncate) {
   const body = request(text.value, truncate);
   const link = address(question, null);
@@ -134,7 +144,7 @@ async function labelRows(signal) {
   ]), "labelled.csv"));
   const line = (result, i) => {
     const [label, score] = best(result);
-    return element("tr", {}, element("td", { textContent: texts[i], dir: "auto" }), element("td", { textContent: label }), element("td", { textContent: percent(score) }));
+    return element("tr", {}, element("td", { dir: "auto" }, ...folded(texts[i])), element("td", { textContent: label }), element("td", { textContent: percent(score) }));
   };
   const head = element("tr", {}, ...["Text", "Label", "How sure"].map((textContent) => element("th", { scope: "col", textContent })));
   const table = element("table", { className: "labelled" }, element("thead", {}, head), element("tbody", {}, ...results.slice(0, SHOWN).map(line)));

@@ -11,6 +11,7 @@ const LEAST = 0.01; // falls of the cosine that are none
 const JUDGED = 5; // texts that are compared by entailment
 const CLOSE = 0.7; // cosine of texts that are about the same: others can neither say the same nor the opposite
 const SURE = 0.7; // probability in both directions
+const QUESTION = /[?？؟]["'”’»)\]\s]*$/; // the end of a question: models of entailment learned from statements
 
 // Of each text its parts, those words or clauses marked without which it would be farther from the question. Each is left out in turn.
 export async function evidenceOfMatch(texts, hits, query, model, signal) {
@@ -41,7 +42,7 @@ export function judgeBy(model) {
   judge = model ?? null;
 }
 
-// A remark for each pair, or null; two texts that are equal need no model.
+// A remark for each pair, or null; two texts that are equal need no model, and no question is said to be the opposite of a text.
 export async function judgePairs(pairs, signal) {
   const equal = ([a, b]) => a.trim() === b.trim();
   const different = pairs.filter((pair) => !equal(pair));
@@ -52,6 +53,6 @@ export async function judgePairs(pairs, signal) {
     const sides = results.slice(2 * different.indexOf(pair)).slice(0, 2);
     const sure = (label) => sides.length && Math.min(...sides.map(({ scores }) => scores[label])) >= SURE;
     if (sure("entailment")) return element("span", { className: "same" }, "seems to say the same ", term("same"));
-    return sure("contradiction") ? element("span", { className: "opposite" }, "seems to say the opposite ", term("same")) : null;
+    return sure("contradiction") && !pair.some((text) => QUESTION.test(text)) ? element("span", { className: "opposite" }, "seems to say the opposite ", term("same")) : null;
   });
 }

@@ -103,6 +103,20 @@ def test_a_file_is_labelled(label: Page, tmp_path: Path) -> None:
     accessible(label)
 
 
+def test_a_long_text_of_a_file_is_folded(label: Page) -> None:
+    """The beginning is shown, and the whole of it on demand."""
+    long = "Fry the onions. " * 700 + "Serve it hot."
+    attach(label, "#label-file", "rows.csv", f"text\n{long}\nThe team won the cup.\n")
+    cells = label.locator("#answer-label:not([aria-busy]) .labelled tbody td:first-child")
+    expect(cells).to_have_count(2)
+    assert len(cells.first.inner_text()) < 400
+    assert cells.last.inner_text() == "The team won the cup."
+    cells.first.get_by_text("The whole text (11,213 characters)").click()
+    expect(cells.first).to_contain_text("Serve it hot.")
+    expect(cells.first.get_by_text("Serve it hot.")).to_be_visible()
+    accessible(label)
+
+
 def test_no_labels_are_asked_for(label: Page) -> None:
     """And no answer is left to the labels before."""
     for _ in range(4):
