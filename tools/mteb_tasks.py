@@ -35,13 +35,14 @@ def main() -> int:
     exec(code, names)
     scores = {result.task_name: result.get_score() for result in names["results"].task_results}
     with heedful.load("ms-san-embed") as model:
-        int8 = model.card.int8
+        card = model.card
+    int8 = card.int8
     assert int8 is not None
     lines = [f"| task of mteb {version('mteb')} | local rows | its main score |", "|---|---|---|"]
     for task in tasks:
         name, metric = task.metadata.name, task.metadata.main_score
         lines.append(f"| {name} | {len(task.dataset['test'])} | {metric} {scores[name]:.4f} |")
-    lines += ["", f"The bundle's card says {int8.int8:.4f} of the same pairs."]
+    lines += ["", f"The card of bundle {card.version} says {int8.int8:.4f} of the same pairs."]
     table = "\n" + "\n".join(lines) + "\n\n"
     PAGE.write_text(TABLE.sub(rf"\g<1>{table}\g<3>", page), encoding="utf-8")
     print(table)  # noqa: T201

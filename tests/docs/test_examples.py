@@ -27,11 +27,10 @@ REQUESTS = [
     for name, page in (("README", README), ("api", API))
     for number, example in enumerate(requests(page))
 ]
-NOT_RUN = {"make serve\n": "the fixture `shipped` is the service that it starts"}
+NOT_RUN = ("make serve\n", "pip install ")
+"""Beginnings: the fixture `shipped` is the service that the first starts, tests/test_serving_install.py installs."""
 TOOLS = [
-    example
-    for example in examples(README)
-    if not example.command.startswith("curl") and example.command not in NOT_RUN
+    example for example in examples(README) if not example.command.startswith(("curl", *NOT_RUN))
 ]
 
 
@@ -96,12 +95,13 @@ def test_a_command_makes_what_it_names(example: Example, tmp_path: Path) -> None
         assert (tmp_path / name).exists()
 
 
-def test_readmes_table_has_every_bundle_and_marks_the_speed_of_another_version() -> None:
-    rows = re.findall(r"^\| `([\w-]+)` \|(?:[^|]*\|){4}([^|]*)\|$", README, re.M)
-    speeds = {name: speed.strip() for name, speed in rows}
-    assert set(speeds) == set(SHIPPED)
-    for name, speed in speeds.items():
+def test_readmes_table_has_every_bundles_licence_and_marks_the_speed_of_another_version() -> None:
+    pattern = r"^\| `([\w-]+)` \|[^|]*\| \d+ MB \|([^|]*)\|(?:[^|]*\|){2}([^|]*)\|$"
+    rows = [[cell.strip() for cell in row] for row in re.findall(pattern, README, re.M)]
+    assert {name for name, _, _ in rows} == set(SHIPPED)
+    for name, licence, speed in rows:
+        card = json.loads((ROOT / f"bundles/{name}/card.json").read_text())
+        assert licence == card["licence"], name
         if speed:
             record = json.loads((ROOT / f"results/transfer/{name}.json").read_text())
-            card = json.loads((ROOT / f"bundles/{name}/card.json").read_text())
             assert (record.get("version") == card["version"]) != speed.endswith("†"), name
