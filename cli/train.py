@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 from rich.console import Console
 
@@ -11,8 +10,6 @@ from heedful.cli.options import DATA, PARSER, Data, Parser, Tasks, Threads
 from heedful.training import config
 from heedful.training import tasks as task_registry
 from heedful.training.config import Paths
-from heedful.training.loop import train
-from heedful.training.optimise import enough_memory
 
 
 def command(
@@ -33,6 +30,11 @@ def command(
 
     Example: heedful train configs/ms-san-sst2.toml
     """
+    import torch  # here, so that --help needs no training extra
+
+    from heedful.training.loop import train
+    from heedful.training.optimise import enough_memory
+
     torch.set_num_threads(threads)
     task_registry.add(tasks)
     console = Console()

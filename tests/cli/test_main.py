@@ -180,6 +180,13 @@ def test_a_command_that_needs_the_training_extra_says_so(
     one_line(refused, f"heedful: {command} needs the training extra: {remedy}")
 
 
+@pytest.mark.parametrize("name", ["train", "fit", "distill", "tune", "import"])
+def test_help_needs_no_training_extra(serving_install: Path, name: str) -> None:
+    shown = python("-m", "heedful", name, "--help", path=serving_install)
+    assert shown.returncode == 0, shown.stderr
+    assert f"Example: heedful {name}" in shown.stdout
+
+
 def test_the_serving_commands_need_no_extra(serving_install: Path) -> None:
     commands = ("main", "serve", "embed", "predict", "explain", "list", "selftest")
     program = "; ".join(f"import heedful.cli.{name}" for name in commands)
