@@ -198,7 +198,8 @@ class LinearFit:
             words = row if len(row) == len(keys) else ()  # an id is a word piece
             both = [*words, *(f"{a} {b}" for a, b in itertools.pairwise(words))]
             for bucket, name in zip((terms(keys) % buckets).tolist(), both, strict=False):
-                if all(map(_has_letter_or_digit, name.split())):
+                # A reader learns nothing from full stops and commas.
+                if all(any(map(str.isalnum, word)) for word in name.split()):
                     names.setdefault(bucket, name.lower())
         weights = linear.words - linear.words.mean(axis=1, keepdims=True)
         features = linear.bag.features(self.texts.keys)
@@ -255,11 +256,6 @@ def choose_unlabelled(texts: Sequence[str], problem: Problem, seed: int) -> list
         )
     drawn = np.random.default_rng(seed).permutation(len(left))[:MOST_UNLABELLED]
     return [left[i] for i in sorted(drawn.tolist())]
-
-
-def _has_letter_or_digit(word: str) -> bool:
-    """A reader learns nothing from full stops and commas."""
-    return any(character.isalnum() for character in word)
 
 
 def embed(model: Model, texts: Sequence[str]) -> Floats:

@@ -1,6 +1,7 @@
 """list: the bundles that can be loaded by name, or the encoders that can be trained."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from heedful.runtime.bundles import shipped
 WRAPPED = ("licence", "use", "paper")
 """Columns of prose."""
 UNBOUNDED = 10_000
-"""Columns of an output that is no terminal: a table takes no more than it needs."""
+"""Columns of an output that is no terminal, where a program reads a row a line."""
 
 
 def command(
@@ -45,12 +46,9 @@ def command(
         table.add_column(heading, no_wrap=heading not in WRAPPED, overflow="fold")
     for row in rows:
         table.add_row(
-            *(Text(f"{one:,}" if isinstance(one, int) else str(one)) for one in row.values())
+            *(Text(f"{cell:,}" if isinstance(cell, int) else cell) for cell in row.values())
         )
-    console = Console()
-    if not console.is_terminal:  # a program or a file reads a row a line
-        console = Console(width=UNBOUNDED)
-    console.print(table)
+    Console(width=None if sys.stdout.isatty() else UNBOUNDED).print(table)
 
 
 def _encoders() -> list[dict[str, Any]]:

@@ -92,15 +92,9 @@ def _vectors(bundle: Path, texts: Sequence[str], device: Device) -> dict[str, Fl
 def doubts(before: ScoreCard, after: ScoreCard, bundle: str) -> Iterator[str]:
     """Reasons against the new bundle, from both scores on the pairs held out, each with a remedy."""
     if after.rows < ENOUGH:
-        yield (
-            f"{after.rows} held-out pairs are too few to tell whether it got better: one pair may decide. "
-            f"Give {ENOUGH / SHARE:.0f} pairs or more, of which {ENOUGH} are then held out"
-        )
+        yield f"{after.rows} held-out pairs are too few to tell: give {ENOUGH / SHARE:.0f} pairs or more"
     if after.value <= before.value:
-        yield (
-            f"it finds the held-out pairs no better than before: use {bundle} as it was, or tune it on more pairs "
-            "(2,000 of one source are a good number)"
-        )
+        yield f"it finds the held-out pairs no better than before: use {bundle} as it was, or give more pairs"
 
 
 def compare_similarity(before: Path, after: Path, data: Path) -> Iterator[str]:

@@ -44,6 +44,7 @@ TYPICAL_SENTENCES = 4000
 """Training sentences of the index at most, evenly spaced."""
 LEAST_COSINE = 0.98
 """The `least_cosine` of `export_smallest`."""
+NO_INDEX = "cannot say how like its training texts a text is (`typical` is null)"
 THRESHOLD = 0.01
 """Share of training sentences below which an input counts as untypical."""
 
@@ -55,9 +56,7 @@ class Choices:
     storage: Storage = "normal"
     int8: bool = True
     words: int | None = None  # how many of the most frequent words to keep; None: all
-    composed: int | None = (
-        None  # rows of subword features for a closed vocabulary; None: as trained
-    )
+    composed: int | None = None  # subword features for a closed vocabulary; None: as trained
     least_cosine: float = MIN_COSINE  # of an embedding's vector to the trained model's, at least
 
 
@@ -91,10 +90,7 @@ def export_run(
     except DataMissing as reason:
         if choices.int8:
             raise
-        say(
-            "the bundle is not measured, and cannot say how like its training texts a text is (`typical` is null): "
-            f"{reason}"
-        )
+        say(f"the bundle is not measured, and {NO_INDEX}: {reason}")
         examples = []
     if choices.composed is not None:
         trained = open_vocabulary(trained, choices.composed)
@@ -110,10 +106,7 @@ def export_run(
         if len(sample) >= LEAST:
             files[TYPICAL], fields["typical"] = _typical(bundle, sample, task)
         else:
-            say(
-                f"the bundle cannot say how like its training texts a text is (`typical` is null): that takes {LEAST} "
-                f"training texts, here are {len(sample)}"
-            )
+            say(f"the bundle {NO_INDEX}: that takes {LEAST} training texts, here are {len(sample)}")
     files[GOLDEN] = golden(bundle, parser.parse).to_bytes()
     return write(out, fields, files)
 

@@ -104,9 +104,8 @@ class Linear:
             features = bag.features(texts.keys)
             used, text_counts = np.unique(features.indices, return_counts=True)
             if targets.dtype != bool:
-                used = used[
-                    text_counts > 1
-                ]  # a quarter of the buckets, and as good: docs/notes/fit.md
+                # A quarter of the buckets, and as good: docs/notes/fit.md.
+                used = used[text_counts > 1]
             parts.append(features[:, used])
         if recipe.vectors:
             parts.append(centred * scale)

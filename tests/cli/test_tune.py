@@ -81,5 +81,5 @@ def test_a_bundle_that_is_no_better_or_cannot_be_judged_is_said_to_be() -> None:
     assert not said(0.7, 0.8, 50)
     assert "no better than before: use ms-san-embed as it was" in said(0.8, 0.8, 50)
     assert said(0.7, 0.8, 7).startswith("7 held-out pairs are too few to tell")
-    assert "Give 500 pairs" in said(0.8, 0.7, 7)
+    assert "give 500 pairs" in said(0.8, 0.7, 7)
     assert "no better" in said(0.8, 0.7, 7)
