@@ -1,6 +1,7 @@
 """A user's labelled texts: a table, JSON lines or a folder, validated before training starts."""
 
 import gzip
+import re
 import unicodedata
 import zlib
 from collections import Counter
@@ -30,6 +31,7 @@ OTHER_ENCODING = ", or set --encoding cp1252, Excel's on Windows"
 GZIPPED = ".gz"
 MAX_NAMED = 5
 """Lines, or labels, listed in one message."""
+_AMOUNT = re.compile(r"[^\w\s]?\s?[-+]?[.,]?\d[\d.,]*(e[-+]?\d+)?\s?([^\w\s]|[A-Z]{3})?")
 MOST_NUMBERS = 20
 """Labels that are numbers, such as stars or marks; more are a quantity."""
 
@@ -379,11 +381,8 @@ def _label_faults(path: Path, rows: Sequence[Row], column: str, reading: Reading
 
 
 def _is_number(label: str) -> bool:
-    try:
-        float(label.replace(",", "."))
-    except ValueError:
-        return False
-    return True
+    """Whether the label is a number, or an amount such as "$1,299.00" or "42.13 EUR"."""
+    return bool(_AMOUNT.fullmatch(label.strip()))
 
 
 def _lookalikes(labels: Iterable[str]) -> list[list[str]]:

@@ -18,7 +18,8 @@ export function joined(before, now, count) {
 
 export function noted({ foreign, texts, model, cut }) {
   const remarks = [];
-  if (foreign) remarks.push(texts === 1 ? `This does not look like English, the only language that ${model} reads: do not rely on the answer.` : `${foreign} of ${texts.toLocaleString("en")} texts ${foreign === 1 ? "does" : "do"} not look like English, the only language that ${model} reads: do not rely on what is remarks of ${foreign === 1 ? "it" : "them"}.`);
+  const reads = `the only language that ${model} reads, or most of ${texts === 1 ? "its" : "their"} words are new to it: do not rely on the ${texts === 1 || foreign === 1 ? "answer" : "answers"}.`;
+  if (foreign) remarks.push(`${texts === 1 ? "This does" : `${foreign} of ${texts.toLocaleString("en")} texts ${foreign === 1 ? "does" : "do"}`} not look like English, ${reads}`);
   if (cut) remarks.push(cut === 1 ? "1 text is longer than the model reads: only its beginning was read." : `${cut} texts are longer than the model reads: only their beginnings were read.`);
   return remarks.join(" ");
 }

@@ -116,6 +116,7 @@ IN_CSV: list[tuple[str | bytes, str]] = [  # below GOOD, whose last row is in li
     (b"caf\xe9,pos\n", r"t\.csv:6: byte 0xe9 is not UTF-8: save .*--encoding cp1252"),
 ]
 NUMBERS = "text,label\n" + "".join(f"a {i},{i}.5\n" for i in range(40))
+AMOUNTS = "text\tlabel\n" + "".join(f"a {i}\t${i},299.00\n" for i in range(40))
 HALF_A_PAIR = '{"text": "\\ud83d", "label": "b"}\n{"text": "x", "label": "b"}\n'
 WHOLE_FILES: list[tuple[str, str | bytes, str]] = [
     ("t.docx", GOOD, r"t\.docx: .*give it one of \.csv, \.tsv, \.jsonl"),
@@ -127,6 +128,7 @@ WHOLE_FILES: list[tuple[str, str | bytes, str]] = [
     ("t.tsv", "text\tlabel\nso\tso\tneg\n", r"t\.tsv:2: 3 cells .* tab"),
     ("t.csv", GOOD.replace("neg", "pos"), r"t\.csv:2: every row has the label 'pos'"),
     ("t.csv", NUMBERS, "holds 40 different numbers, .*fit Ridge"),
+    ("t.tsv", AMOUNTS, "holds 40 different numbers, .*fit Ridge"),
     ("t.csv", "a,b\n", r"no column 'text' and no column 'label': .* a, b; set --text-column"),
     ("t.csv", "Text,labels\n", r"did you mean 'Text'\?; did you mean 'labels'\?; set"),
     ("t.csv", "good film,pos\nbad film,neg\n", r"t\.csv:1: no column .* or --no-header and"),
