@@ -48,7 +48,7 @@ def make_task(
     if pairs and set(labels) != set(NLI_LABELS):
         raise DataError(
             f"{file.name}: pairs are answered by /nli, whose labels are {', '.join(NLI_LABELS)}, all three; "
-            f"here they are {', '.join(labels[:10])}: rename them, or join the two texts in example column"
+            f"here they are {', '.join(labels[:10])}: rename them, or join the two texts in one column"
         )
     examples = [Example(row.texts, labels.index(row.label)) for row in rows]
     test = [example for i, example in enumerate(examples) if i in (held or ())]
