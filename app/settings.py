@@ -226,14 +226,14 @@ class Settings(BaseSettings):
         known = OTHER_VARIABLES.union(map(environment_name, type(self).model_fields))
         prefixed = (name for name in os.environ if name.upper().startswith(PREFIX))
         unknown = sorted(name for name in prefixed if name.upper() not in known)  # in any case
-        found = [f"ignored, no setting has this name: {', '.join(unknown)}"] if unknown else []
+        warnings = [f"ignored, no setting has this name: {', '.join(unknown)}"] if unknown else []
         if "models" not in self.model_fields_set:
-            found += [
+            warnings += [
                 f"only the bundles in ./{self.models} are served. {', '.join(names)} of {folder} are not: to serve "
                 f"them too, `ln -s {folder}/* {self.models}/` and start again; or name a folder with --models"
                 for folder, names in shipped.left_out(self.models).items()
             ]
-        return found
+        return warnings
 
 
 def load(**flags: str) -> Settings:

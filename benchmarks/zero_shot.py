@@ -127,14 +127,17 @@ def main(
             typer.echo(f"| {name} |{_cells(several(name))}")
 
 
+def _words_of_labels(name: str) -> list[str]:
+    """The words for each label of a task; "" for a label whose texts are left out."""
+    return [SETS[name].get(label, label) for label in tasks.get(name).labels]
+
+
 def _words(name: str) -> list[str]:
-    words = (SETS[name].get(label, label) for label in tasks.get(name).labels)
-    return list(dict.fromkeys(filter(None, words)))
+    return list(dict.fromkeys(filter(None, _words_of_labels(name))))
 
 
 def _sample(name: str, rows: int, seed: int) -> Texts:
-    task = tasks.get(name)
-    words = [SETS[name].get(label, label) for label in task.labels]
+    task, words = tasks.get(name), _words_of_labels(name)
     examples = [
         example
         for example in (task.dev if name in DEV else task.train[0]).read(data_folder())

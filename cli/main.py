@@ -39,14 +39,14 @@ GROUPS = {
 COMMANDS = [name for group in GROUPS.values() for name in group]
 
 INTERRUPTED = 130
-"""Exit status of a command that Ctrl-C has ended."""
+"""Exit status of the SystemExit that typer raises for Ctrl-C."""
 STOPPED = {
     "distill": "the same command goes on where it was",
     "tune": "the same command goes on where it was",
     "train": "with --resume it goes on from its last epoch or checkpoint",
-    "fit": "the same command begins anew",
+    "fit": "the same command starts over",
 }
-"""What is said then of the commands that take long."""
+"""Commands that take long -> what Ctrl-C leaves of their work."""
 
 
 def help_text() -> str:
@@ -101,9 +101,8 @@ def main() -> None:
     try:
         app()
     except SystemExit as ended:
-        # typer makes it of a KeyboardInterrupt.
-        if ended.code == INTERRUPTED and (said := STOPPED.get(sys.argv[1])):
-            typer.echo(f"heedful: stopped: {said}", err=True)
+        if ended.code == INTERRUPTED and (remedy := STOPPED.get(sys.argv[1])):
+            typer.echo(f"heedful: stopped: {remedy}", err=True)
         raise
     except USER_ERRORS as error:
         sys.exit(describe(error))

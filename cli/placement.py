@@ -9,10 +9,10 @@ from heedful.cli.errors import CommandError
 from heedful.library.load import bundle_folder, load
 from heedful.library.model import Model
 from heedful.runtime.bundles.bundle import read_card
-from heedful.runtime.bundles.card import CARD
+from heedful.runtime.bundles.card import CARD, Card
 from heedful.runtime.device import Device
 from heedful.runtime.errors import StartupError
-from heedful.runtime.model_registry import KINDS, Task, default_of, is_sentiment
+from heedful.runtime.model_registry import KINDS, Task, default_of, sentiment_of
 
 ROWS_PER_FILE = 10_000
 
@@ -56,8 +56,7 @@ class Place:
 
     def sentiment(self) -> str | None:
         """The name of the sentiment model that the service takes for labels of the user's; None without one."""
-        cards = [read_card(card.parent) for card in sorted(self.models.glob(f"*/{CARD}"))]
-        return next((card.name for card in cards if is_sentiment(card)), None)
+        return sentiment_of(_cards(self.models))
 
     def load(self, model: str | None, task: Task) -> Model:
         """Load the bundle that `folder` finds."""
@@ -69,8 +68,12 @@ def default_name(models: str | Path, task: Task) -> str:
 
     Raises StartupError if there is none, BundleError.
     """
-    folders = sorted(card.parent for card in Path(models).glob(f"*/{CARD}"))
-    chosen = default_of([read_card(folder) for folder in folders], KINDS[task])
+    chosen = default_of(_cards(Path(models)), KINDS[task])
     if chosen is None:
         raise StartupError(f"no bundle in {models} does {task}: name another folder of bundles")
     return chosen.name
+
+
+def _cards(models: Path) -> list[Card]:
+    """The cards of a folder's bundles, by name."""
+    return [read_card(card.parent) for card in sorted(models.glob(f"*/{CARD}"))]

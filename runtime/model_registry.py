@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from heedful.runtime.bundles.card import CARD, Card, ScoreCard
@@ -50,7 +50,7 @@ class ModelRegistry:
     @property
     def sentiment(self) -> str | None:
         """The name of the first sentiment model for texts of many kinds; None without one."""
-        return next((name for name, card in self.cards.items() if is_sentiment(card)), None)
+        return sentiment_of(self.cards.values())
 
     def choose(self, task: Task, name: str | None) -> LoadedModel:
         """The named model or the task's default. Raises UnknownModel, WrongTask."""
@@ -81,6 +81,11 @@ EVERYDAY = "sentiment"
 def is_sentiment(card: Card) -> bool:
     """Whether the model tells positive from negative texts of many kinds."""
     return card.task == EVERYDAY and {NEGATIVE, POSITIVE} <= set(card.labels)
+
+
+def sentiment_of(cards: Iterable[Card]) -> str | None:
+    """The name of the first sentiment model for texts of many kinds; None without one."""
+    return next((card.name for card in cards if is_sentiment(card)), None)
 
 
 def default_of(cards: Sequence[Card], kinds: Sequence[str]) -> Card | None:

@@ -43,9 +43,8 @@ class Parse:
 
     text: str
     tokens: tuple[str, ...]
-    heads: (
-        Ints  # (L,) index of the governor; the token's index for a root, and for all without a tree
-    )
+    heads: Ints
+    """(L,) index of the governor; the token's index for a root, and for all without a tree"""
     deps: tuple[str, ...]  # (L,) UD relations; empty without a tree
     cut: bool  # whether later tokens were left out
     spans: Spans | None = None

@@ -82,7 +82,7 @@ class Kills:
 
 
 async def kill_servers(place: Place, rounds: int) -> Kills:
-    """SIGKILL to each serving process in turn: only requests that it had in hand break, at most one a client."""
+    """SIGKILL to each serving process in turn: only its requests in progress break, at most one a client."""
     longest, kills = 0.0, 0
     async with (
         place.service() as (process, url),

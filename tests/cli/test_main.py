@@ -267,7 +267,7 @@ def test_the_help_is_one_screen_in_four_groups(
         ("tune", "stopped: the same command goes on where it was"),
         ("distill", "stopped: the same command goes on where it was"),
         ("train", "stopped: with --resume it goes on"),
-        ("fit", "stopped: the same command begins anew"),
+        ("fit", "stopped: the same command starts over"),
         ("list", ""),
     ],
 )
