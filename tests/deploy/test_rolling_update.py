@@ -24,16 +24,9 @@ CLIENTS = 2
 FLAGS = {"port": "0", "processes": "1", "threads": "1"}
 
 
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("rolling") / "bundles"
-    folder.mkdir()
-    build_models(folder)
-    return folder
-
-
-def test_a_rolling_update_under_load_loses_no_request(models: Path, tmp_path: Path) -> None:
-    flags = {**FLAGS, "models": str(models)}
+def test_a_rolling_update_under_load_loses_no_request(tmp_path: Path) -> None:
+    build_models(tmp_path / "bundles")
+    flags = {**FLAGS, "models": str(tmp_path / "bundles")}
     over, endpoints = threading.Event(), list[str]()
     answered = [0] * CLIENTS
 

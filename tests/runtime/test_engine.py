@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, Literal
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.runtime.engine import engine as engine_module
@@ -78,103 +78,94 @@ async def started(threads: int = 0, max_inputs: int = 10_000) -> AsyncIterator[A
     await engine.stop()
 
 
-async def test_everyone_gets_the_outputs_of_its_items_in_order() -> None:
-    runner = Squares()
+@pytest.fixture
+async def engine() -> AsyncIterator[Asked]:
     async with started() as engine:
-        numbers = [list(range(i, i + size)) for i, size in enumerate((1, 40, 3, 200, 17))]
-        answers = await asyncio.gather(*(engine.ask(runner, some) for some in numbers))
-    assert answers == [[n * n for n in some] for some in numbers]
-    assert max(map(len, runner.batches)) <= runner.budget
-    assert sorted(chain(*runner.batches)) == sorted(chain(*numbers))
-    assert engine.waiting == NOTHING_WAITS
+        yield engine
 
 
-@settings(
-    deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.lists(st.integers(0, 99), max_size=40), max_size=6), st.integers(0, 2))
-def test_the_engine_answers_as_a_caller_s_thread_does(
+def test_the_engine_answers_as_a_caller_s_thread_does_and_runs_each_item_once(
     numbers: list[list[int]], threads: int
 ) -> None:
+    runner = Squares(budget=3)
+
     async def answers() -> list[list[int]]:
         async with started(threads) as engine:
-            return list(await asyncio.gather(*(engine.ask(Squares(3), some) for some in numbers)))
+            found = await asyncio.gather(*(engine.ask(runner, some) for some in numbers))
+            assert engine.waiting == NOTHING_WAITS
+            return list(found)
 
     expected = [run_now(squares(Squares(5), some), max_items=2) for some in numbers]
     assert asyncio.run(answers()) == expected == [[n * n for n in some] for some in numbers]
+    assert all(len(batch) <= runner.budget for batch in runner.batches)
+    assert sorted(chain(*runner.batches)) == sorted(chain(*numbers))
 
 
-async def test_requests_that_wait_together_share_batches() -> None:
+async def test_requests_that_wait_together_share_batches(engine: Asked) -> None:
     runner = Squares(budget=8)
-    async with started() as engine:
-        await asyncio.gather(*(engine.ask(runner, [i]) for i in range(16)))
+    await asyncio.gather(*(engine.ask(runner, [i]) for i in range(16)))
     assert len(runner.batches) == 2
 
 
-async def test_interactive_requests_go_before_large_ones() -> None:
+async def test_interactive_requests_go_before_large_ones(engine: Asked) -> None:
     runner = Squares(budget=1, seconds=0.001)
-    async with started() as engine:
-        large = engine.begin(runner, range(1, 200))
-        await asyncio.sleep(0.005)
-        assert 0 < engine.waiting["inference"] < 199
-        before = len(runner.batches)
-        assert await engine.ask(runner, [0]) == [0]
-        # Of the large one at most what runs in one step, and its turn after LARGE_WAIT.
-        assert len(runner.batches) - before <= 5
-        assert not large.done()
-        await large
+    large = engine.begin(runner, range(1, 200))
+    await asyncio.sleep(0.005)
+    assert 0 < engine.waiting["inference"] < 199
+    before = len(runner.batches)
+    assert await engine.ask(runner, [0]) == [0]
+    # Of the large one at most what runs in one step, and its turn after LARGE_WAIT.
+    assert len(runner.batches) - before <= 5
+    assert not large.done()
+    await large
 
 
 @pytest.mark.parametrize(("rows", "bulk"), [(SMALL_ROWS + 1, False), (1, True)])
-async def test_large_requests_and_bulk_do_not_starve(rows: int, bulk: bool) -> None:
+async def test_large_requests_and_bulk_do_not_starve(engine: Asked, rows: int, bulk: bool) -> None:
     runner = Squares(budget=1, seconds=0.002)
-    async with started() as engine:
-        waiting = engine.begin(runner, range(rows), bulk=bulk)
+    waiting = engine.begin(runner, range(rows), bulk=bulk)
 
-        async def keep_busy() -> None:
-            while not waiting.done():
-                await engine.ask(runner, [7, 7])
+    async def keep_busy() -> None:
+        while not waiting.done():
+            await engine.ask(runner, [7, 7])
 
-        await asyncio.gather(*(keep_busy() for _ in range(3)))
-        assert waiting.result() == [n * n for n in range(rows)]
+    await asyncio.gather(*(keep_busy() for _ in range(3)))
+    assert waiting.result() == [n * n for n in range(rows)]
 
 
-async def test_requests_of_a_line_take_turns() -> None:
+async def test_requests_of_a_line_take_turns(engine: Asked) -> None:
     runner = Squares(budget=4, seconds=0.001)
-    async with started() as engine:
-        first, second = engine.begin(runner, range(1000)), engine.begin(runner, range(100))
-        await second
-        assert not first.done()
-        assert sum(map(len, runner.batches)) <= 2 * 100 + 2 * WINDOW * runner.budget
-        await first
+    first, second = engine.begin(runner, range(1000)), engine.begin(runner, range(100))
+    await second
+    assert not first.done()
+    assert sum(map(len, runner.batches)) <= 2 * 100 + 2 * WINDOW * runner.budget
+    await first
 
 
-async def test_a_request_of_many_steps_lets_others_go_on_and_its_error_reaches_the_caller() -> None:
-    ended: list[str] = []
-
+async def test_a_request_of_many_steps_lets_others_go_on_and_its_error_reaches_the_caller(
+    engine: Asked,
+) -> None:
     def long() -> Steps[None]:
         for _ in range(50):
             time.sleep(0.001)
             yield None
-        ended.append("long")
         raise KeyError("a bug")
 
-    async with started() as engine:
-        task = asyncio.create_task(engine.answer(Request(long(), rows=100)))
-        await asyncio.sleep(0)
-        await engine.ask(Squares(), [3])
-        ended.append("short")
-        with pytest.raises(KeyError, match="a bug"):
-            await task
-        assert engine.in_flight == 0
-    assert ended == ["short", "long"]
+    task = asyncio.create_task(engine.answer(Request(long(), rows=100)))
+    await asyncio.sleep(0)
+    await engine.ask(Squares(), [3])
+    assert not task.done()
+    with pytest.raises(KeyError, match="a bug"):
+        await task
+    assert engine.in_flight == 0
 
 
-async def test_a_bad_item_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_bad_item_fails_alone(engine: Asked, caplog: pytest.LogCaptureFixture) -> None:
     runner = Squares()
-    async with started() as engine:
-        answers = (engine.ask(runner, numbers) for numbers in ([1], [-2], [3, 4]))
-        first, bad, last = await asyncio.gather(*answers, return_exceptions=True)
+    answers = (engine.ask(runner, numbers) for numbers in ([1], [-2], [3, 4]))
+    first, bad, last = await asyncio.gather(*answers, return_exceptions=True)
     assert (first, last) == ([1], [9, 16])
     assert isinstance(bad, InferenceFailed)
     assert str(bad) == "the model failed on this input"
@@ -193,13 +184,12 @@ class Small(Squares):
 
 
 async def test_a_batch_that_is_too_large_is_answered_in_parts(
-    caplog: pytest.LogCaptureFixture,
+    engine: Asked, caplog: pytest.LogCaptureFixture
 ) -> None:
     runner = Small()
-    async with started() as engine:
-        assert await engine.ask(runner, range(8)) == [i * i for i in range(8)]
-        with pytest.raises(OutOfMemory, match="of the device"):
-            await engine.ask(runner, [13, 2])
+    assert await engine.ask(runner, range(8)) == [i * i for i in range(8)]
+    with pytest.raises(OutOfMemory, match="of the device"):
+        await engine.ask(runner, [13, 2])
     assert list(map(len, runner.batches)) == [8, 4, 2, 2, 4, 2, 2, 2, 1, 1]
     assert "Traceback" not in caplog.text
     assert run_now(squares(Small(), range(8)), max_items=5) == [i * i for i in range(8)]
@@ -233,7 +223,7 @@ async def test_large_requests_leave_a_reserve_to_interactive_ones() -> None:
         await engine.wait_until_idle()
 
 
-async def test_a_bug_in_a_step_of_the_engine_does_not_stop_it() -> None:
+async def test_a_bug_in_a_step_of_the_engine_does_not_stop_it(engine: Asked) -> None:
     class Short(Squares):
         def run(self, prepared: list[int]) -> list[int]:
             return super().run(prepared)[1:]
@@ -241,43 +231,39 @@ async def test_a_bug_in_a_step_of_the_engine_does_not_stop_it() -> None:
     raised: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context))
     try:
-        async with started() as engine:
-            lost = engine.begin(Short(), [2])
-            await asyncio.sleep(0.01)
-            assert await engine.ask(Squares(), [3]) == [9]
-            lost.cancel()
-            await asyncio.wait([lost])
+        lost = engine.begin(Short(), [2])
+        await asyncio.sleep(0.01)
+        assert await engine.ask(Squares(), [3]) == [9]
+        lost.cancel()
+        await asyncio.wait([lost])
     finally:
         asyncio.get_running_loop().set_exception_handler(None)
     assert len(raised) == 1
 
 
-async def test_a_request_that_was_cancelled_is_not_run() -> None:
+async def test_a_request_that_was_cancelled_is_not_run(engine: Asked) -> None:
     runner = Squares(budget=4, seconds=0.002)
-    async with started() as engine:
-        gone = engine.begin(runner, range(1000, 2000))
-        await asyncio.sleep(0.01)
-        gone.cancel()
-        await asyncio.wait([gone])
-        ran = sum(map(len, runner.batches))
-        assert engine.waiting["inference"] == 0
-        assert await engine.ask(runner, [5]) == [25]
-        await asyncio.sleep(0.02)
-        assert sum(map(len, runner.batches)) == ran + 1 < 1000
-        assert engine.waiting == NOTHING_WAITS
-        assert engine.in_flight == 0
+    gone = engine.begin(runner, range(1000, 2000))
+    await asyncio.sleep(0.01)
+    gone.cancel()
+    await asyncio.wait([gone])
+    ran = sum(map(len, runner.batches))
+    assert engine.waiting["inference"] == 0
+    assert await engine.ask(runner, [5]) == [25]
+    await asyncio.sleep(0.02)
+    assert sum(map(len, runner.batches)) == ran + 1 < 1000
+    assert engine.waiting == NOTHING_WAITS
+    assert engine.in_flight == 0
 
 
-async def test_a_stopped_engine_fails_what_waits_and_refuses_more() -> None:
+async def test_a_stopped_engine_fails_what_waits_and_refuses_more(engine: Asked) -> None:
     runner = Squares(budget=1, seconds=0.001)
-    async with started() as engine:
-        waiting = engine.begin(runner, range(500))
-        await asyncio.sleep(0.005)
-        await engine.stop()
+    waiting = engine.begin(runner, range(500))
+    await asyncio.sleep(0.005)
+    await engine.stop()
+    for request in (waiting, engine.ask(runner, [1])):
         with pytest.raises(Unavailable):
-            await waiting
-        with pytest.raises(Unavailable):
-            await engine.ask(runner, [1])
+            await request
 
 
 async def test_with_threads_models_run_there_and_the_parser_on_the_event_loop() -> None:
@@ -325,7 +311,7 @@ class Encoder(EncoderRunner):
 
     def __init__(self) -> None:
         self.name, self.budget, self.overhead = "broken", 8, 1
-        self.broken: Exception | None = RuntimeError("the device is gone")
+        self.broken: Exception | None = None
         self.runs = 0
 
     def costs(self, items: Sequence[Any]) -> list[int]:
@@ -345,30 +331,27 @@ class Encoder(EncoderRunner):
 
 
 async def test_an_encoder_that_fails_on_one_token_is_tried_again(
-    monkeypatch: pytest.MonkeyPatch,
+    engine: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "RETRY_SECONDS", 0.01)
-    encoder = Encoder()
-    async with started() as engine:
+    encoder, failures = Encoder(), engine.health.failures
+
+    async def fail(error: Exception, seconds: float) -> None:
+        encoder.broken = error
         with pytest.raises(InferenceFailed):
             await engine.ask(encoder, [1])
-        await asyncio.sleep(0.2)
-        assert engine.health.failures[encoder] == health.FAILURES
-        encoder.broken = None
-        assert await engine.ask(encoder, [1]) == [1]
-        assert not engine.health.failures
-        encoder.broken = RuntimeError("again")
-        with pytest.raises(InferenceFailed):
-            await engine.ask(encoder, [1])
-        await asyncio.sleep(0)
-        assert 1 <= engine.health.failures[encoder] < health.FAILURES
-        encoder.broken = None
-        await asyncio.sleep(0.1)
-        assert not engine.health.failures  # without a request
-        encoder.broken, encoder.runs = OutOfMemory("of the device"), 0
-        with pytest.raises(OutOfMemory):
-            await engine.ask(encoder, [1])
-        await asyncio.sleep(0.05)
-        assert (
-            encoder.runs == 1
-        )  # a lack of memory is no fault of the session: one token is not tried
+        await asyncio.sleep(seconds)
+
+    await fail(RuntimeError("the device is gone"), 0.2)
+    assert failures[encoder] == health.FAILURES
+    encoder.broken = None
+    assert await engine.ask(encoder, [1]) == [1]
+    assert not failures
+    await fail(RuntimeError("again"), 0)
+    assert 1 <= failures[encoder] < health.FAILURES
+    encoder.broken = None
+    await asyncio.sleep(0.1)
+    assert not failures  # without a request
+    encoder.runs = 0
+    await fail(OutOfMemory("of the device"), 0.05)
+    assert encoder.runs == 1  # it is no fault of the session: one token is not tried
