@@ -30,8 +30,8 @@ def tiny_bert(dim: int) -> BertModel:
     return BertModel(config, add_pooling_layer=False)
 
 
-def tiny_transformer(dim: int, *, frozen: bool = False) -> PieceEmbedding:
-    return PieceEmbedding(tiny_bert(dim), frozen=frozen)
+def tiny_transformer(dim: int) -> PieceEmbedding:
+    return PieceEmbedding(tiny_bert(dim), frozen=False)
 
 
 def tiny_folder(folder: Path, dim: int) -> Path:

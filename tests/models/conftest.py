@@ -1,5 +1,6 @@
 """What tests of models share. The papers' other encoders are in the registry too."""
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -14,10 +15,38 @@ def array(tensor: torch.Tensor) -> Array:
     return tensor.detach().double().numpy()
 
 
-def kernel_of(layer: Convolution) -> Array:
-    """(N, C, K)."""
-    matrix = array(layer.weight)
-    return matrix.reshape(len(matrix), layer.kernel, -1).transpose(2, 0, 1)
+def encoded(model: nn.Module, x: Array, **structure: torch.Tensor) -> Array:
+    """The vector of the one sentence x (L, D); `test_encoders` shows that a batch changes none."""
+    vectors = model(torch.tensor(x)[None], torch.tensor([len(x)]), **structure)
+    return array(vectors[0])
+
+
+def close(found: Array, expected: Array) -> None:
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+
+
+def linear(module: nn.Module, name: str = "") -> tuple[Array, Array]:
+    """Weight and bias of a layer, zeros where it has none."""
+    layer = module.get_submodule(name)
+    assert isinstance(layer, nn.Linear)
+    bias = np.zeros(layer.out_features) if layer.bias is None else array(layer.bias)
+    return array(layer.weight), bias
+
+
+def layers(module: nn.Module) -> list[tuple[Array, Array]]:
+    """The linear layers, in the order they are applied."""
+    return [linear(one) for one in module.modules() if isinstance(one, nn.Linear)]
+
+
+def convolutions(module: nn.Module) -> list[tuple[Array, Array]]:
+    """Weight (N, C, K) and bias of each, in the order they are applied."""
+    found = []
+    for layer in module.modules():
+        if isinstance(layer, Convolution):
+            matrix = array(layer.weight)
+            kernels = matrix.reshape(len(matrix), layer.kernel, -1).transpose(2, 0, 1)
+            found.append((kernels, array(layer.bias)))
+    return found
 
 
 def randomise(module: nn.Module, scale: float = 0.5) -> None:

@@ -79,18 +79,7 @@ def test_extreme_lengths_and_word_vectors_are_finite(name: str) -> None:
         assert alone(model, x[:6] * scale, torch.tensor(star(6))).isfinite().all()
 
 
-@torch.no_grad()
-def test_the_first_and_the_last_token_reach_the_sentence_vector(name: str) -> None:
-    rng = np.random.default_rng(3)
-    model = encoder(name)
-    x, heads = sentence(rng, 8)
-    for position in (0, 7):
-        changed = x.clone()
-        changed[position] += 2
-        assert (alone(model, changed, heads) - alone(model, x, heads)).abs().max() > 1e-4
-
-
-def test_gradients_reach_every_parameter_and_no_padding(name: str) -> None:
+def test_gradients_reach_every_parameter_and_token_and_no_padding(name: str) -> None:
     rng = np.random.default_rng(4)
     model = encoder(name).train()
     x, lengths, heads = batch([sentence(rng, length) for length in (1, 6, 13, 20)], None)
@@ -103,7 +92,7 @@ def test_gradients_reach_every_parameter_and_no_padding(name: str) -> None:
         assert parameter.grad.abs().max() > 0, key
     assert x.grad is not None
     for row, length in enumerate(lengths):
-        assert x.grad[row, :length].abs().max() > 0
+        assert (x.grad[row, :length].abs().amax(-1) > 0).all()
         assert not x.grad[row, length:].any()
 
 

@@ -103,20 +103,12 @@ def test_a_prior_switched_off_is_the_encoder_without_it(prior: str) -> None:
 
 
 @torch.no_grad()
-def test_ms_san_names_its_heads_and_forbids_what_they_may_not_see() -> None:
-    x, heads = sentence(7)
-    model = encoder("ms-san")
-    found = explain(model, x, heads)
-    assert list(found.maps) == [
+def test_ms_san_names_its_heads() -> None:
+    assert encoder("ms-san").attention.names() == [  # type: ignore[union-attr, operator]
         f"{direction}, {kind} distance".replace("none distance", "no distance")
         for direction in ("forward", "backward")
         for kind in ("word", "dependency", "none")
     ]
-    for title, weights in found.maps.items():
-        later = torch.ones(7, 7).triu(1).bool()
-        forbidden = later if title.startswith("forward") else later.T
-        assert (weights[0][forbidden] == 0).all()
-        assert (weights[0][~forbidden] > 0).all()
     twelve = build("ms-san", {"dim": DIM, "heads": 12, "word": False})
     assert twelve.attention.names()[:3] == [  # type: ignore[union-attr, operator]
         "forward, no distance (1)",

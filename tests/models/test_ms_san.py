@@ -1,7 +1,9 @@
-"""MS-SAN, with its priors and with relative positions, against the loop-form references; its sizes."""
+"""MS-SAN, with its priors, with relative positions and over a transformer, against the references; its sizes."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import product
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -9,33 +11,38 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
+from torch import Tensor
 
-from heedful.models.heads import ClassificationHead, NLIHead
 from heedful.models.ms_san import MSSAN
+from heedful.models.pieces import PieceEmbedding
 from heedful.models.registry import build, summary
+from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.text.arrays import Ints
-from tests.forests import BALLGAME_HEADS, forest, forests
-from tests.models.conftest import array, randomise
+from tests.forests import forest, forests
+from tests.models.conftest import array, close, encoded, layers, randomise
 from tests.reference import ms_san as reference
 from tests.reference import relative
 from tests.reference.arithmetic import Array
+from tests.transformer import tiny_bert, tiny_transformer
 from tools.encoders.ms_san_sep import ms_san_sep
 from tools.encoders.relative import Shaw, TransformerXL
 
 PRIORS = [reference.Priors(*switches) for switches in product((True, False), repeat=3)]
-DIM, HIDDEN = 12, 7
+DIM, HIDDEN, LONGEST = 12, 7, 24
+"""LONGEST is that of `forests`: beyond the distance that Shaw clips at."""
 
 
-def encoder(priors: reference.Priors, heads: int = 6) -> MSSAN:
-    model = MSSAN(dim=DIM, heads=heads, hidden=HIDDEN, max_tokens=32, **asdict(priors))
+def encoder(**settings: Any) -> MSSAN:
+    model = MSSAN(dim=DIM, hidden=HIDDEN, max_tokens=32, **settings)
     randomise(model)
     return model
 
 
-def feed_forward_weights(layers: nn.Module) -> reference.FeedForward:
-    first, _, second = layers.children()
-    return reference.FeedForward(*map(array, (*first.parameters(), *second.parameters())))
+def without(model: MSSAN, part: str, **settings: Any) -> MSSAN:
+    """The same weights, but for those of a part that the paper's encoder has not."""
+    plain = encoder(**settings)
+    plain.load_state_dict({k: v for k, v in model.state_dict().items() if part not in k})
+    return plain
 
 
 def weights(model: MSSAN) -> reference.Weights:
@@ -50,69 +57,60 @@ def weights(model: MSSAN) -> reference.Weights:
         w_1=array(gate.gate_input.weight),
         w_2=array(gate.gate_output.weight),
         b=array(gate.gate_output.bias),
-        feed_forward=feed_forward_weights(model.feed_forward),
+        feed_forward=layers(model.feed_forward),
         gain=array(model.norm.weight),
         shift=array(model.norm.bias),
-        pooling=feed_forward_weights(model.pooling.score),
+        pooling=layers(model.pooling),
     )
 
 
-def one(values: npt.NDArray[np.generic]) -> torch.Tensor:
-    return torch.tensor(values)[None]
+def expected(
+    x: Array,
+    model: MSSAN,
+    tree: Ints,
+    priors: reference.Priors,
+    alpha: float,
+    positions: relative.Positions = relative.NONE,
+) -> Array:
+    known, heads = weights(model), model.attention.num_heads
+    return reference.encode(
+        reference.tokens(x, known, tree.tolist(), heads, priors, alpha, positions), known
+    )
+
+
+def of_tree(tree: npt.NDArray[np.generic], alpha: float) -> dict[str, Tensor]:
+    return {"heads": torch.tensor(tree)[None], "alpha": torch.tensor(alpha)}
 
 
 @pytest.mark.parametrize("priors", PRIORS, ids=str)
 @pytest.mark.parametrize("heads", [6, 12])
-def test_encoder_is_the_references(priors: reference.Priors, heads: int) -> None:
+def test_encoder_and_its_heads_are_the_references(priors: reference.Priors, heads: int) -> None:
     rng = np.random.default_rng(heads)
-    model = encoder(priors, heads)
-    known = weights(model)
+    model = encoder(heads=heads, **asdict(priors))
     for length in (1, 2, 3, 5, 9, 14):
         x, tree = rng.normal(size=(length, DIM)), forest(rng, length, roots=0.2)
         alpha = rng.uniform(0, 2)
-        got = model(one(x), torch.tensor([length]), one(tree), torch.tensor(alpha))
-        expected = reference.encode(x, known, tree.tolist(), heads, priors, alpha)
-        np.testing.assert_allclose(array(got[0]), expected, atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("priors", PRIORS, ids=str)
-def test_each_head_attends_as_the_references(priors: reference.Priors) -> None:
-    rng = np.random.default_rng(2)
-    model = encoder(priors)
-    x, alpha = rng.normal(size=(8, DIM)), 0.7
-    mask = torch.ones(1, 8, dtype=torch.bool)
-    attention, governors = model.attention, one(BALLGAME_HEADS)
-    maps = attention.weights(one(x), mask, governors, torch.tensor(alpha))
-    attended = attention(one(x), mask, governors, torch.tensor(alpha))[0]
-    expected, expected_maps = reference.attention(
-        x, weights(model), BALLGAME_HEADS.tolist(), 6, priors, alpha
-    )
-    np.testing.assert_allclose(array(maps[0].flatten(0, 1)), expected_maps, atol=1e-5, rtol=0)
-    np.testing.assert_allclose(array(attended[0]), expected, atol=1e-5, rtol=0)
+        close(encoded(model, x, **of_tree(tree, alpha)), expected(x, model, tree, priors, alpha))
+    _, maps = reference.attention(x, weights(model), tree.tolist(), heads, priors, alpha)
+    shown = model.explain(torch.tensor(x)[None], torch.tensor([length]), **of_tree(tree, alpha))
+    close(array(torch.cat(list(shown.maps.values()))), np.array(maps))
 
 
 def test_a_skip_is_the_words_mean_by_learned_weights() -> None:
     """After the pooled states stands the sum over words of exp(w x + b) x over the sum of exp(w x + b)."""
-    rng = np.random.default_rng(6)
-    model = MSSAN(dim=DIM, hidden=HIDDEN, dependency=False, skip=True, max_tokens=32)
-    randomise(model)
-    plain = MSSAN(dim=DIM, hidden=HIDDEN, dependency=False, max_tokens=32).double().eval()
-    plain.load_state_dict({k: v for k, v in model.state_dict().items() if "words" not in k})
-    x, lengths, alpha = torch.tensor(rng.normal(size=(3, 5, DIM))), [5, 1, 3], torch.tensor(1.0)
-    got = model(x, torch.tensor(lengths), None, alpha)
-    assert got.shape == (3, model.dim)
-    torch.testing.assert_close(
-        got[:, : plain.dim], plain(x, torch.tensor(lengths), None, alpha), rtol=0, atol=0
-    )
+    model = encoder(dependency=False, skip=True)
+    plain = without(model, "words", dependency=False)
     assert model.words is not None
     weight, bias = (array(one).ravel() for one in model.words.score.parameters())
-    for row, length in enumerate(lengths):
-        tokens = array(x[row, :length])
-        shares = [np.exp(weight @ token + bias[0]) for token in tokens]
-        mean = sum(share * token for share, token in zip(shares, tokens, strict=True)) / sum(shares)
-        np.testing.assert_allclose(array(got[row, plain.dim :]), mean, atol=1e-10)
-    shown = model.explain(x, torch.tensor(lengths), None, alpha).pooling["words"]
-    np.testing.assert_allclose(array(shown.sum(-1)), 1, atol=1e-10)
+    alpha = torch.tensor(1.0)
+    for length in (5, 1, 3):
+        x = np.random.default_rng(6).normal(size=(length, DIM))
+        found = encoded(model, x, alpha=alpha)
+        shares = [np.exp(weight @ token + bias[0]) for token in x]
+        mean = sum(share * token for share, token in zip(shares, x, strict=True)) / sum(shares)
+        close(found, np.concatenate([encoded(plain, x, alpha=alpha), mean]))
+        shown = model.explain(torch.tensor(x)[None], torch.tensor([length]), alpha=alpha)
+        close(array(shown.pooling["words"][0]), np.array(shares) / sum(shares))
 
 
 @settings(max_examples=20)
@@ -123,47 +121,15 @@ def test_sep_is_a_forward_and_a_backward_reference(
     model = ms_san_sep(dim=DIM, hidden=HIDDEN, word=word, dependency=dependency, max_tokens=32)
     randomise(model)
     x = np.random.default_rng(seed).normal(size=(len(tree), DIM))
-    expected = []
+    known = []
     for part, way in zip(model.encoders, ("forward", "backward"), strict=True):
         assert isinstance(part, MSSAN)
-        priors = reference.Priors(way, word, dependency)
-        expected.append(reference.encode(x, weights(part), tree.tolist(), 6, priors, alpha))
-    got = model(one(x), torch.tensor([len(x)]), heads=one(tree), alpha=torch.tensor(alpha))
-    np.testing.assert_allclose(array(got[0]), np.concatenate(expected), atol=1e-5, rtol=0)
-
-
-def layers(head: nn.Module) -> list[tuple[Array, Array]]:
-    linear = [module for module in head.modules() if isinstance(module, nn.Linear)]
-    return [(array(layer.weight), array(layer.bias)) for layer in linear]
-
-
-def test_heads_are_the_references() -> None:
-    rng = np.random.default_rng(6)
-    p, h = rng.normal(size=(2, 4, 10))
-    nli = NLIHead(10, hidden=6, dropout=0.5).double().eval()
-    single = ClassificationHead(10, hidden=6, classes=5, dropout=0.5).double().eval()
-    logits, scores = nli(torch.tensor(p), torch.tensor(h)), single(torch.tensor(p))
-    assert logits.shape == (4, 3)
-    assert scores.shape == (4, 5)
-    for row in range(4):
-        known = reference.nli_head(p[row], h[row], layers(nli))
-        np.testing.assert_allclose(array(logits[row]), known, atol=1e-10)
-        known = reference.perceptron(p[row], layers(single))
-        np.testing.assert_allclose(array(scores[row]), known, atol=1e-10)
+        known.append(expected(x, part, tree, reference.Priors(way, word, dependency), alpha))
+    close(encoded(model, x, **of_tree(tree, alpha)), np.concatenate(known))
 
 
 NAMES = {"shaw": Shaw, "transformer-xl": TransformerXL}
-LONGEST = 24
-"""Sentences of `forests`: beyond the distance that Shaw clips at."""
 DIRECTIONS = (True, False, "forward", "backward")
-
-
-def relative_encoder(name: str, direction: bool | str, *, masks: bool = False) -> MSSAN:
-    priors = {"direction": direction, "word": masks, "dependency": masks}
-    sizes = {"dim": DIM, "hidden": HIDDEN, "max_tokens": LONGEST}
-    model = MSSAN(positions=NAMES[name], **priors, **sizes)  # type: ignore[arg-type]
-    randomise(model)
-    return model
 
 
 def positions(model: MSSAN) -> relative.Positions:
@@ -185,14 +151,11 @@ def positions(model: MSSAN) -> relative.Positions:
 def test_relative_positions_are_the_references(
     name: str, tree: Ints, direction: bool | str, masks: bool, seed: int, alpha: float
 ) -> None:
-    model = relative_encoder(name, direction, masks=masks)
-    x = np.random.default_rng(seed).normal(size=(len(tree), DIM))
     priors = reference.Priors(direction, masks, masks)
-    expected = reference.encode(
-        x, weights(model), tree.tolist(), 6, priors, alpha, positions(model)
-    )
-    got = model(one(x), torch.tensor([len(x)]), one(tree), torch.tensor(alpha))
-    np.testing.assert_allclose(array(got[0]), expected, atol=1e-5, rtol=0)
+    model = encoder(positions=NAMES[name], **asdict(priors))
+    x = np.random.default_rng(seed).normal(size=(len(tree), DIM))
+    known = expected(x, model, tree, priors, alpha, positions(model))
+    close(encoded(model, x, **of_tree(tree, alpha)), known)
 
 
 def test_parameters_of_relative_positions() -> None:
@@ -205,3 +168,70 @@ def test_parameters_of_relative_positions() -> None:
             encoder = build(registered, {})
             assert (encoder.dim, encoder.inputs) == (600, ())
             assert summary(registered).encoder == 1_082_100 + more
+
+
+VOCABULARY, ALPHA = 70, 0.75
+Sentence = tuple[Ints, Ints, Ints]  # ids (S,), pieces (L,), heads (L,)
+
+
+def sentence(rng: np.random.Generator, words: int) -> Sentence:
+    pieces = rng.integers(1, 4, words)
+    ids = np.array([2, *rng.integers(4, VOCABULARY, pieces.sum()), 3])
+    return ids, pieces, forest(rng, words)
+
+
+def run(
+    model: SentenceEncoder, sentences: Sequence[Sentence], noise: np.random.Generator
+) -> Tensor:
+    """In one batch, padded with anything."""
+    lengths = [len(pieces) for _, pieces, _ in sentences]
+    B, L, S = len(sentences), max(lengths) + 3, max(len(ids) for ids, _, _ in sentences) + 7
+    ids, heads = noise.integers(0, VOCABULARY, (B, S)), np.tile(np.arange(L), (B, 1))
+    pieces = np.zeros((B, L), np.int64)
+    for row, (one, counts, governors) in enumerate(sentences):
+        ids[row, : len(one)] = one
+        pieces[row, : len(counts)] = counts
+        heads[row, : len(counts)] = governors
+    arrays = (torch.from_numpy(array) for array in (ids, np.array(lengths), heads))
+    vectors: Tensor = model(*arrays, torch.tensor(ALPHA), torch.from_numpy(pieces))
+    return vectors
+
+
+@pytest.mark.parametrize("place", ["cls", "mean"])
+@torch.no_grad()
+def test_over_a_transformer_it_is_the_reference_whatever_the_padding(
+    place: Literal["cls", "mean"],
+) -> None:
+    """Words from pieces, and [CLS] or the mean of all pieces; the transformer is transformers' own."""
+    rng = np.random.default_rng(0)
+    model, transformer = encoder(cls=True), tiny_bert(DIM).double()
+    whole = SentenceEncoder(PieceEmbedding(transformer, frozen=False, sentence=place), model).eval()
+    sentences = [sentence(rng, words) for words in (5, 1, 17, 2, 30, 17)]
+    for row, (ids, pieces, tree) in zip(run(whole, sentences, rng), sentences, strict=True):
+        hidden = array(transformer(input_ids=torch.from_numpy(ids)[None]).last_hidden_state[0])
+        x, known = reference.word_vectors(hidden, pieces.tolist()), weights(model)
+        u = reference.tokens(x, known, tree.tolist(), 6, PRIORS[0], ALPHA)
+        other = hidden[0] if place == "cls" else hidden.mean(axis=0)
+        close(array(row), reference.encode(u, known, other))
+
+
+def test_over_a_transformer_it_is_fine_tuned_together() -> None:
+    whole = SentenceEncoder(tiny_transformer(DIM).double(), encoder(cls=True)).train()
+    rng = np.random.default_rng(4)
+    run(whole, [sentence(rng, words) for words in (1, 6, 13)], rng).square().sum().backward()
+    for key, parameter in whole.named_parameters():
+        assert parameter.grad is not None, key
+        assert parameter.grad.isfinite().all(), key
+        # The bias of a key adds the same to all that a query scores: a softmax does not see it.
+        assert parameter.grad.abs().max() > 0 or key.endswith("self.key.bias"), key
+
+
+@torch.no_grad()
+def test_any_encoder_goes_over_a_transformer_and_that_which_reads_cls_over_no_table() -> None:
+    whole = SentenceEncoder(tiny_transformer(DIM), MSSAN(dim=DIM, dependency=False)).eval()
+    assert whole.inputs == ("alpha", "pieces")
+    rng = np.random.default_rng(6)
+    assert run(whole, [sentence(rng, 6)], rng).shape == (1, 2 * DIM)
+    table = word_table(torch.randn(9, DIM), frozen=True)
+    with pytest.raises(ValueError, match="needs a transformer, not a word table"):
+        SentenceEncoder(table, MSSAN(dim=DIM, cls=True))

@@ -5,11 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from heedful.models.masks import (
-    doubling_rounds,
-    token_mask,
-    tree_distance,
-)
+from heedful.models.masks import doubling_rounds, tree_distance
 from heedful.models.ms_san import MSSAN
 from heedful.models.registry import ENCODERS, build, reads_trees, summary
 from heedful.text.arrays import Ints
@@ -73,21 +69,11 @@ def test_a_value_that_a_setting_cannot_have_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=said):
         build(name, setting)
-    with pytest.raises(ValueError, match=r"no encoder 'bert': known are .*ms-san"):
-        build("bert", {})
-
-
-CPU = torch.device("cpu")
 
 
 def distances(heads: Ints, longest: int | None = None) -> Ints:
     rounds = doubling_rounds(longest or len(heads))
     return tree_distance(torch.tensor(heads)[None], rounds)[0].long().numpy()
-
-
-def test_token_mask_marks_tokens() -> None:
-    expected = [[True, False, False], [True, True, True], [True, True, False]]
-    assert token_mask(torch.tensor([1, 3, 2]), 3).tolist() == expected
 
 
 def test_the_papers_example() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tests.reference.arithmetic import Array, softmax
+from tests.reference.arithmetic import Array, each, mean, relu, softmax, weighted
 
 Layer = Callable[[Array], Array]
 
@@ -16,11 +16,10 @@ def compared(
     """The mean and the maximum of the words (L, D), each compared with what it aligns to; scores (L, L')."""
     found = []
     for word, row in zip(words, scores, strict=True):
-        weights = softmax(row.tolist())
-        aligned = sum(weight * other for weight, other in zip(weights, others, strict=True))
+        aligned = weighted(others, softmax(row.tolist()))
         features = np.concatenate([word, aligned, word - aligned, word * aligned])
-        found.append(np.maximum(compare(features), 0))
-    return np.concatenate([np.mean(found, axis=0), np.max(found, axis=0)])
+        found.append(each(relu, compare(features)))
+    return np.concatenate([mean(found), np.max(found, axis=0)])
 
 
 def features(

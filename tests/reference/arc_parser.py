@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tests.reference.arithmetic import Array, layer_norm
+from tests.reference.arithmetic import Array, each, layer_norm, relu
 
 Weights = Mapping[str, Array]
 
@@ -40,7 +40,7 @@ def read(w: Weights, sentence: Sequence[Sequence[int]]) -> list[Array]:
             around = np.concatenate([left, x[i], right])
             name = f"windows.{layer}"
             mixed = w[f"{name}.mix.weight"] @ around + w[f"{name}.mix.bias"]
-            positive = np.array([max(0.0, value) for value in mixed])
+            positive = each(relu, mixed)
             after.append(
                 x[i] + layer_norm(positive, w[f"{name}.norm.weight"], w[f"{name}.norm.bias"])
             )
@@ -83,6 +83,6 @@ def relation(w: Weights, dependent: Array, governor: Array) -> Array:
         + w["relation_dependent.bias"]
         + w["relation_governor.weight"] @ governor
     )
-    positive = np.array([max(0.0, value) for value in hidden])
+    positive = each(relu, hidden)
     scores: Array = w["relation_out.weight"] @ positive + w["relation_out.bias"]
     return scores

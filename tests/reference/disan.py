@@ -10,7 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.reference.arithmetic import Array, sinusoid, softmax
+from tests.reference.arithmetic import (
+    Array,
+    Layers,
+    each,
+    elu,
+    multi_head,
+    perceptron,
+    sigmoid,
+    sinusoid,
+    softmax,
+)
+from tests.reference.ms_san import attentive_pooling
 
 
 @dataclass(frozen=True)
@@ -23,16 +34,6 @@ class Block:
     w_f1: Array
     w_f2: Array
     b_f: Array
-
-
-@dataclass(frozen=True)
-class Score:
-    """Eq. (12); additive attention has one row in `w` and no `b`."""
-
-    w_1: Array
-    b_1: Array
-    w: Array
-    b: Array
 
 
 @dataclass(frozen=True)
@@ -57,18 +58,6 @@ def backward_allows(i: int, j: int) -> bool:
 def diag_disabled_allows(i: int, j: int) -> bool:
     """Eq. (16)."""
     return i != j
-
-
-def elu(value: float) -> float:
-    return value if value > 0 else math.expm1(value)
-
-
-def sigmoid(value: float) -> float:
-    return 1 / (1 + math.exp(-value))
-
-
-def each(function: Callable[[float], float], vector: Array) -> Array:
-    return np.array([function(float(value)) for value in vector])
 
 
 def token2token(h: Array, block: Block, allows: Callable[[int, int], bool]) -> Array:
@@ -99,18 +88,12 @@ def directional(x: Array, block: Block, allows: Callable[[int, int], bool]) -> A
     return np.stack(tokens)
 
 
-def pooled(u: Array, score: Score) -> Array:
-    """Eq. (12)-(13): a softmax over the tokens for each feature; with one score, for all of them."""
-    scores = [score.w @ each(elu, score.w_1 @ token + score.b_1) + score.b for token in u]
-    length, dim = u.shape
-    sentence = np.zeros(dim)
-    for k in range(dim):
-        shares = softmax([float(values[k % len(values)]) for values in scores])
-        sentence[k] = sum(shares[i] * u[i, k] for i in range(length))
-    return sentence
+def pooled(u: Array, score: Layers) -> Array:
+    """Eq. (12)-(13); additive attention has one score for all features."""
+    return attentive_pooling(u, lambda token: perceptron(token, score, elu))
 
 
-def disan(x: Array, blocks: tuple[Block, Block], score: Score, *, direction: bool) -> Array:
+def disan(x: Array, blocks: tuple[Block, Block], score: Layers, *, direction: bool) -> Array:
     """Figure 4: word vectors (L, D) -> sentence vector (2 D,)."""
     first, second = (
         (forward_allows, backward_allows)
@@ -121,22 +104,11 @@ def disan(x: Array, blocks: tuple[Block, Block], score: Score, *, direction: boo
     return pooled(np.concatenate([forward, backward], axis=1), score)
 
 
-def multi_head(
-    x: Array, query: Array, key: Array, value: Array, score: Score, *, heads: int
+def multi_head_s2t(
+    x: Array, query: Array, key: Array, value: Array, score: Layers, *, heads: int
 ) -> Array:
-    x = np.stack([token + sinusoid(place, x.shape[1]) for place, token in enumerate(x)])
-    length, size = len(x), len(query) // heads
-    u = np.zeros((length, len(query)))
-    for head in range(heads):
-        rows = slice(head * size, (head + 1) * size)
-        for q in range(length):
-            scores = [
-                float((query[rows] @ x[q]) @ (key[rows] @ x[k])) / math.sqrt(size)
-                for k in range(length)
-            ]
-            for k, share in enumerate(softmax(scores)):
-                u[q, rows] += share * (value[rows] @ x[k])
-    return pooled(u, score)
+    placed = [token + sinusoid(place, x.shape[1]) for place, token in enumerate(x)]
+    return pooled(np.stack(multi_head(placed, query, key, value, heads)), score)
 
 
 def lstm(x: Array, gates: Gates) -> Array:
@@ -152,18 +124,6 @@ def lstm(x: Array, gates: Gates) -> Array:
     return np.stack(outputs)
 
 
-def bi_lstm(x: Array, forward: Gates, backward: Gates, score: Score) -> Array:
+def bi_lstm(x: Array, forward: Gates, backward: Gates, score: Layers) -> Array:
     u = np.concatenate([lstm(x, forward), lstm(x[::-1], backward)[::-1]], axis=1)
     return pooled(u, score)
-
-
-def head(features: Array, layers: list[tuple[Array, Array]]) -> Array:
-    """One ELU layer and one linear one."""
-    (w_1, b_1), (w_2, b_2) = layers
-    logits: Array = w_2 @ each(elu, w_1 @ features + b_1) + b_2
-    return logits
-
-
-def nli_head(p: Array, h: Array, layers: list[tuple[Array, Array]]) -> Array:
-    """[p; h; p - h; p * h] (section 5.1)."""
-    return head(np.concatenate([p, h, p - h, p * h]), layers)

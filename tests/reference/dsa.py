@@ -10,48 +10,44 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.reference.arithmetic import Array, softmax
-
-
-@dataclass(frozen=True)
-class Convolution:
-    """weight (outputs, inputs, kernel), bias (outputs,)."""
-
-    weight: Array
-    bias: Array
+from tests.reference.arithmetic import Array, Layers, each, softmax, weighted
 
 
 @dataclass(frozen=True)
 class Weights:
-    """`blocks`: for each kernel size the layers in turn. `projection`: W_j, b_j of each attention."""
+    """`blocks`: for each kernel size the convolutions in turn, weights (outputs, inputs, kernel).
 
-    blocks: Sequence[Sequence[Convolution]]
-    compression: Convolution
-    projection: Sequence[tuple[Array, Array]]
+    `projection`: W_j, b_j of each attention.
+    """
+
+    blocks: Sequence[Layers]
+    compression: tuple[Array, Array]
+    projection: Layers
 
 
 def leaky_relu(value: float) -> float:
     return value if value > 0 else 0.01 * value
 
 
-def layer(tokens: Sequence[Array], convolution: Convolution) -> list[Array]:
+def layer(tokens: Sequence[Array], convolution: tuple[Array, Array]) -> list[Array]:
     """h: at each token the window around it, zeros beyond the sentence; then LeakyReLU."""
-    outputs, _, kernel = convolution.weight.shape
+    weight, bias = convolution
+    outputs, _, kernel = weight.shape
     result = []
     for centre in range(len(tokens)):
         token = np.zeros(outputs)
         for output in range(outputs):
-            total = float(convolution.bias[output])
+            total = float(bias[output])
             for offset in range(kernel):
                 place = centre + offset - kernel // 2
                 if 0 <= place < len(tokens):
-                    total += float(convolution.weight[output, :, offset] @ tokens[place])
+                    total += float(weight[output, :, offset] @ tokens[place])
             token[output] = leaky_relu(total)
         result.append(token)
     return result
 
 
-def dense(x: Sequence[Array], layers: Sequence[Convolution]) -> list[Array]:
+def dense(x: Sequence[Array], layers: Layers) -> list[Array]:
     """Eq. (2)-(4): the concatenation of all layers, the latest first."""
     outputs = [layer(x, layers[0])]  # X^1, X^2 ...
     for convolution in layers[1:]:
@@ -72,14 +68,7 @@ def cnn(x: Sequence[Array], weights: Weights) -> list[Array]:
 
 def project(tokens: Sequence[Array], matrix: Array, bias: Array) -> list[Array]:
     """Eq. (6) for one attention."""
-    return [np.array([leaky_relu(value) for value in matrix @ token + bias]) for token in tokens]
-
-
-def weighted(words: Sequence[Array], shares: Sequence[float]) -> Array:
-    total = np.zeros_like(words[0])
-    for word, share in zip(words, shares, strict=True):
-        total = total + share * word
-    return total
+    return [each(leaky_relu, matrix @ token + bias) for token in tokens]
 
 
 def dynamic_attention(words: Sequence[Array], iterations: int) -> tuple[Array, list[float]]:
@@ -87,7 +76,7 @@ def dynamic_attention(words: Sequence[Array], iterations: int) -> tuple[Array, l
     q = [0.0] * len(words)
     for _ in range(iterations):
         shares = softmax(q)
-        z = np.array([math.tanh(value) for value in weighted(words, shares)])
+        z = each(math.tanh, weighted(words, shares))
         for i, word in enumerate(words):
             q[i] += float(word @ z)
     return z, shares
@@ -112,29 +101,20 @@ def static_encode(x: Sequence[Array], weights: Weights, score: Array, vector: Ar
 
 
 @dataclass(frozen=True)
-class Hidden:
-    """A hidden layer and the batch norm before it, with what training kept of the batches."""
+class Norm:
+    """What batch norm kept of the batches, and its weights."""
 
     mean: Array
     variance: Array
     gain: Array
     shift: Array
-    weight: Array
-    bias: Array
 
 
-def head(features: Array, hidden: Sequence[Hidden], weight: Array, bias: Array) -> Array:
-    """The classifier of the appendix on one sentence or pair: features -> logits."""
-    for each in hidden:
-        normal = (features - each.mean) / np.sqrt(each.variance + 1e-5) * each.gain + each.shift
-        features = np.array([leaky_relu(value) for value in each.weight @ normal + each.bias])
-    logits: Array = weight @ features + bias
+def head(features: Array, norms: Sequence[Norm], layers: Layers) -> Array:
+    """The classifier of the appendix: features of a sentence or pair -> logits; a norm before each hidden layer."""
+    *hidden, (last, offset) = layers
+    for norm, (weight, bias) in zip(norms, hidden, strict=True):
+        normal = (features - norm.mean) / np.sqrt(norm.variance + 1e-5) * norm.gain + norm.shift
+        features = each(leaky_relu, weight @ normal + bias)
+    logits: Array = last @ features + offset
     return logits
-
-
-def matching(p: Array, h: Array) -> Array:
-    """[p; h; |p - h|; p * h], the paper's parts in the order of docs/models.md."""
-    features = [*p, *h]
-    features += [abs(a - b) for a, b in zip(p, h, strict=True)]
-    features += [a * b for a, b in zip(p, h, strict=True)]
-    return np.array(features)

@@ -9,7 +9,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.reference.arithmetic import Array, layer_norm, sinusoid, softmax
+from tests.reference.arithmetic import (
+    Array,
+    Layers,
+    each,
+    layer_norm,
+    mean,
+    multi_head,
+    perceptron,
+    sigmoid,
+    sinusoid,
+    softmax,
+    weighted,
+)
 
 
 @dataclass(frozen=True)
@@ -28,17 +40,13 @@ class GRU:
     b_h: Array
 
 
-def sigmoid(values: Array) -> Array:
-    return np.array([1 / (1 + math.exp(-value)) for value in values])
-
-
 def gru(x: Sequence[Array], weights: GRU) -> list[Array]:
     """The states after each word, from a state of zeros."""
     h = np.zeros_like(weights.b_z)
     states = []
     for word in x:
-        z = sigmoid(weights.w_z @ word + weights.u_z @ h + weights.b_z)
-        r = sigmoid(weights.w_r @ word + weights.u_r @ h + weights.b_r)
+        z = each(sigmoid, weights.w_z @ word + weights.u_z @ h + weights.b_z)
+        r = each(sigmoid, weights.w_r @ word + weights.u_r @ h + weights.b_r)
         new = np.tanh(weights.w_h @ word + weights.b_x + r * (weights.u_h @ h + weights.b_h))
         h = (1 - z) * h + z * new
         states.append(h)
@@ -50,14 +58,6 @@ def bi_gru(x: Sequence[Array], ahead: GRU, back: GRU) -> list[Array]:
     forwards = gru(x, ahead)
     backwards = gru(list(reversed(x)), back)[::-1]
     return [np.concatenate(pair) for pair in zip(forwards, backwards, strict=True)]
-
-
-def mean(x: Sequence[Array]) -> Array:
-    total = np.zeros_like(x[0])
-    for word in x:
-        total = total + word
-    average: Array = total / len(x)
-    return average
 
 
 def attention(
@@ -89,13 +89,7 @@ def structured_attention(h: Sequence[Array], w_1: Array, w_2: Array) -> list[lis
 
 def embed(h: Sequence[Array], maps: Sequence[Sequence[float]]) -> Array:
     """Eq. (3.14)-(3.15), flattened row by row."""
-    rows = []
-    for shares in maps:
-        row = np.zeros_like(h[0])
-        for share, annotation in zip(shares, h, strict=True):
-            row = row + share * annotation
-        rows.append(row)
-    return np.concatenate(rows)
+    return np.concatenate([weighted(h, shares) for shares in maps])
 
 
 def cnn_max(x: Sequence[Array], weight: Array, bias: Array) -> Array:
@@ -120,7 +114,7 @@ class Transformer:
     key: Array
     value: Array
     output: Array
-    feed_forward: Sequence[Array]  # two matrices, each before its bias
+    feed_forward: Layers
     norms: Sequence[Sequence[Array]]  # gain and shift of both
 
 
@@ -128,22 +122,10 @@ def transformer(x: Sequence[Array], weights: Transformer, heads: int) -> Array:
     """One encoder layer, norms after the sums; then the mean over the words."""
     matrix, bias = weights.project
     words = [matrix @ word + bias + sinusoid(i, len(bias)) for i, word in enumerate(x)]
-    size = len(bias) // heads
-    first, second, third, fourth = weights.feed_forward
     result = []
-    for q in range(len(words)):
-        joined = []
-        for head in range(heads):
-            rows = slice(head * size, (head + 1) * size)
-            query = weights.query[rows] @ words[q]
-            shares = softmax(
-                [float(query @ (weights.key[rows] @ k)) / math.sqrt(size) for k in words]
-            )
-            attended = np.zeros(size)
-            for share, word in zip(shares, words, strict=True):
-                attended += share * (weights.value[rows] @ word)
-            joined.append(attended)
-        token = layer_norm(words[q] + weights.output @ np.concatenate(joined), *weights.norms[0])
-        hidden = np.array([max(0.0, value) for value in first @ token + second])
-        result.append(layer_norm(token + third @ hidden + fourth, *weights.norms[1]))
+    attended = multi_head(words, weights.query, weights.key, weights.value, heads)
+    for word, joined in zip(words, attended, strict=True):
+        token = layer_norm(word + weights.output @ joined, *weights.norms[0])
+        token = token + perceptron(token, weights.feed_forward)
+        result.append(layer_norm(token, *weights.norms[1]))
     return mean(result)

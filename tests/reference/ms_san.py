@@ -11,15 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.reference import relative
-from tests.reference.arithmetic import Array, layer_norm, softmax
-
-
-@dataclass(frozen=True)
-class FeedForward:
-    w_1: Array
-    b_1: Array
-    w_2: Array
-    b_2: Array
+from tests.reference.arithmetic import (
+    Array,
+    Layers,
+    each,
+    layer_norm,
+    mean,
+    perceptron,
+    sigmoid,
+    softmax,
+)
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,10 @@ class Weights:
     w_1: Array
     w_2: Array
     b: Array
-    feed_forward: FeedForward
+    feed_forward: Layers
     gain: Array
     shift: Array
-    pooling: FeedForward
+    pooling: Layers
 
 
 @dataclass(frozen=True)
@@ -153,34 +154,25 @@ def attention(
 def fusion_gate(i: Array, o: Array, weights: Weights) -> Array:
     """Eq. (7)-(9) for one token."""
     i, o = weights.w_i @ i, weights.w_o @ o
-    f = 1 / (1 + np.exp(-(weights.w_1 @ i + weights.w_2 @ o + weights.b)))
+    f = each(sigmoid, weights.w_1 @ i + weights.w_2 @ o + weights.b)
     return f * i + (1 - f) * o
 
 
-def feed_forward(token: Array, weights: FeedForward) -> Array:
-    """Eq. (10) for one token, delta = ReLU."""
-    hidden = np.array([max(0.0, value) for value in weights.w_1 @ token + weights.b_1])
-    projected: Array = weights.w_2 @ hidden + weights.b_2
-    return projected
-
-
 def attentive_pooling(u: Array, score: Callable[[Array], Array]) -> Array:
-    """Eq. (11): a softmax over the tokens for each feature, then the sum over the tokens."""
-    scores = np.stack([score(token) for token in u])
-    length, dim = u.shape
-    pooled = np.zeros(dim)
-    for feature in range(dim):
-        shares = softmax([scores[token, feature] for token in range(length)])
-        for token in range(length):
-            pooled[feature] += shares[token] * u[token, feature]
-    return pooled
+    """Eq. (11): a softmax over the tokens for each feature, or for all, where there is one score; then the sum."""
+    scores = [score(token) for token in u]
+    pooled = []
+    for feature, values in enumerate(u.T):
+        shares = softmax([float(each[feature % len(each)]) for each in scores])
+        pooled.append(sum(share * value for share, value in zip(shares, values, strict=True)))
+    return np.array(pooled)
 
 
 def max_pooling(u: Array) -> Array:
     return np.array([max(column) for column in u.T])
 
 
-def encode(
+def tokens(
     x: Array,
     weights: Weights,
     heads: Sequence[int],
@@ -189,31 +181,28 @@ def encode(
     alpha: float,
     positions: relative.Positions = relative.NONE,
 ) -> Array:
-    """Figure 1: word vectors (L, D) -> sentence vector (2 D,)."""
+    """Figure 1 below the poolings: (L, D) -> (L, D); eq. (10), delta = ReLU, between the gate and the norm."""
     attended, _ = attention(x, weights, heads, count, priors, alpha, positions)
-    tokens = []
+    found = []
     for i, o in zip(x, attended, strict=True):
         u = fusion_gate(i, o, weights)
-        tokens.append(
-            layer_norm(u + feed_forward(u, weights.feed_forward), weights.gain, weights.shift)
-        )
-    u = np.stack(tokens)
-    attentive = attentive_pooling(u, lambda token: feed_forward(token, weights.pooling))
-    return np.concatenate([attentive, max_pooling(u)])
+        u = u + perceptron(u, weights.feed_forward)
+        found.append(layer_norm(u, weights.gain, weights.shift))
+    return np.stack(found)
 
 
-def perceptron(features: Array, layers: Sequence[tuple[Array, Array]]) -> Array:
-    """Linear layers with ReLU between them."""
-    for weight, bias in layers[:-1]:
-        features = np.array([max(0.0, value) for value in weight @ features + bias])
-    weight, bias = layers[-1]
-    result: Array = weight @ features + bias
-    return result
+def encode(u: Array, weights: Weights, other: Array | None = None) -> Array:
+    """Tokens (L, D) -> sentence vector (2 D,): attentive pooling, then max pooling or what takes its place."""
+    attentive = attentive_pooling(u, lambda token: perceptron(token, weights.pooling))
+    return np.concatenate([attentive, max_pooling(u) if other is None else other])
 
 
-def nli_head(p: Array, h: Array, layers: Sequence[tuple[Array, Array]]) -> Array:
-    """[p; h; |p - h|; p * h], the paper's parts in the order of docs/models.md, then two layers."""
-    features = [*p, *h]
-    features += [abs(a - b) for a, b in zip(p, h, strict=True)]
-    features += [a * b for a, b in zip(p, h, strict=True)]
-    return perceptron(np.array(features), layers)
+def word_vectors(hidden: Array, pieces: Sequence[int]) -> Array:
+    """MS-SAN+BERT: vectors of [CLS], the pieces and [SEP] (S, D) -> the mean of each word's pieces (L, D)."""
+    words = []
+    position = 1
+    for count in pieces:
+        words.append(mean(list(hidden[position : position + count])))
+        position += count
+    assert position == len(hidden) - 1
+    return np.stack(words)
