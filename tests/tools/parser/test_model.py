@@ -65,29 +65,3 @@ def test_scores_are_the_references(model: ArcParser, texts: list[list[tuple[int,
             if head:
                 expected = reference.relation(w, x[i], x[head - 1])
                 np.testing.assert_allclose(names[row, i].numpy(), expected, atol=1e-6)
-
-
-@settings(max_examples=25)
-@given(sentences, st.integers(0, 5))
-def test_padding_changes_nothing(
-    model: ArcParser, text: list[tuple[int, ...]], padding: int
-) -> None:
-    words, places = asked([text])
-    with torch.inference_mode():
-        alone, *_ = model(words, places)
-        padded, *_ = model(words, torch.nn.functional.pad(places, (0, padding)))
-    n = len(text)
-    torch.testing.assert_close(padded[:, :n, : n + 1], alone)
-
-
-def test_arcs_know_distances_and_not_places(model: ArcParser) -> None:
-    """Where all words are equal and far from both ends, a score depends on how far the governor is."""
-    words, places = torch.zeros(1, 16, dtype=torch.long), torch.ones(1, 40, dtype=torch.long)
-    with torch.inference_mode():
-        scores, *_ = model(words, places)
-    inner = scores[0, 15:25, 16:26]
-    for step in (-3, -1, 1, 3):
-        diagonal = inner.diagonal(step)
-        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
-    assert not torch.isclose(inner[4, 5], inner[4, 7])
-    assert not torch.isclose(inner[5, 4], inner[4, 5])

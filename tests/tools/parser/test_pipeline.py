@@ -13,7 +13,6 @@ from tests.arc_parser import LABELS, TEXTS, plain, random_parser
 from tools.parser import pipeline as export
 from tools.parser import training
 from tools.parser.corpus import Corpus, Reader, single
-from tools.parser.graph import arc_graph
 from tools.parser.model import ArcParser
 from tools.parser.training import Trained
 
@@ -77,12 +76,6 @@ def test_word_vectors_are_torchs_but_for_the_bytes(trained: Trained, sample: Cor
     assert np.abs(found - expected[places]).max() < 5 * step
     for i in range(len(words)):  # a word's vector depends on that word alone
         np.testing.assert_array_equal(vectors(words[i : i + 1])[0], vectors(words)[i])
-
-
-def test_both_graphs_agree_with_torch(trained: Trained, sample: Corpus) -> None:
-    steps = export.measured(trained.model, sample)
-    graphs = [arc_graph(trained.model, steps["window0"], one) for one in (None, steps)]
-    assert export.check(trained.model, graphs[0], graphs[1], steps["window0"], sample) == 1.0
 
 
 def test_a_graph_that_is_not_torchs_is_refused(

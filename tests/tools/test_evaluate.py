@@ -1,0 +1,173 @@
+"""A bundle's folder in this process and a service over HTTP have the scores that numpy computes from its answers."""
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from heedful.runtime.errors import BundleError
+from heedful.text.kinds import Kind
+from heedful.training import checkpoint
+from heedful.training.errors import ConfigError, TrainingError
+from heedful.training.tasks.base import Example, Source, Task
+from tests.builders import LABELS, BuiltParser, build_bundle
+from tests.process import PATIENCE, Process
+from tools import evaluate
+from tools.local_model import open_folder, open_model
+from tools.scoring import Server, label_mismatch_warnings, measure
+
+TEXTS = ["two kids wash their hands", "the dog", "a man is not good", "bad", "kids " * 30]
+"""The last one is too long and is cut."""
+PAIRS = [(a, b) for a in TEXTS for b in TEXTS]
+
+
+@pytest.fixture(scope="module")
+def client(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    flags = {"port": "0", "models": str(models), "threads": "1"}
+    with (
+        closing(Process(tmp_path_factory.mktemp("log") / "log", flags, {})) as process,
+        httpx.Client(base_url=process.ready(), timeout=60) as client,
+    ):
+        yield client
+
+
+def task(kind: Kind, labels: tuple[str, ...], examples: Sequence[Example]) -> Task:
+    source = Source("toy", "CC0-1.0", "made up", lambda _: list(examples))
+    return Task("toy", kind, labels, (source,), source, source)
+
+
+def answers(client: httpx.Client, kind: Kind, model: str) -> Any:
+    """The classes, scores or cosines that the service answers to PAIRS, to TEXTS for a classifier."""
+
+    def ask(route: str, **body: Any) -> Any:
+        return client.post(route, json={**body, "model": model, "truncate": True}).json()
+
+    if kind == "relatedness":
+        return np.array(ask("/relatedness", pairs=[{"a": a, "b": b} for a, b in PAIRS])["scores"])
+    if kind == "embedding":
+        rows = np.array(ask("/embed", inputs=[text for pair in PAIRS for text in pair]))
+        return (rows[0::2] * rows[1::2]).sum(axis=1)
+    inputs = [[text] for text in TEXTS] if kind == "classification" else PAIRS
+    return np.array([LABELS[kind].index(row[0]["label"]) for row in ask("/predict", inputs=inputs)])
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "metrics"),
+    [
+        ("tiny-related", "relatedness", ["pearson", "spearman", "mse"]),
+        ("tiny-nli", "nli", ["accuracy"]),
+        ("tiny-sst2", "classification", ["accuracy"]),
+        ("tiny-flat", "embedding", ["spearman", "pearson"]),
+    ],
+)
+def test_the_scores_are_numpys(
+    models: Path, client: httpx.Client, model: str, kind: Kind, metrics: list[str]
+) -> None:
+    """The task does not know the last label: such an answer is wrong."""
+    found = answers(client, kind, model)
+    gold = np.zeros(len(found))
+    if LABELS[kind]:
+        expected = {"accuracy": np.mean(found == 0)}
+        assert set(found) >= {0, len(LABELS[kind]) - 1}
+    else:
+        gold = np.random.default_rng(0).uniform(1, 5, len(found))
+        expected = {"pearson": np.corrcoef(found, gold)[0, 1], "mse": np.mean((found - gold) ** 2)}
+    texts = [(text,) for text in TEXTS] if kind == "classification" else PAIRS
+    examples = [Example(one, label) for one, label in zip(texts, gold, strict=True)]
+    toy = task(kind, LABELS[kind][:-1], examples)
+    for name, url in ((model, str(client.base_url)), (str(models / model), "")):
+        with open_model(name, url=url, parser=str(models / "parser")) as opened:
+            scores = measure(toy, "dev", Path(), opened)
+        assert {(one.dataset, one.split, one.rows) for one in scores} == {("toy", "dev", len(gold))}
+        assert [one.metric for one in scores] == metrics
+        for one in scores:
+            if one.metric in expected:
+                assert one.value == pytest.approx(expected[one.metric], abs=1e-5)
+
+
+def test_a_refusal_is_told_in_the_services_words(client: httpx.Client) -> None:
+    related = task("relatedness", (), [Example(("a", "b"), 2.0)])
+    with pytest.raises(TrainingError, match=r"/relatedness answered 422: .*tiny-related"):
+        measure(related, "dev", Path(), Server(str(client.base_url), "tiny-nli", client))
+    with pytest.raises(TrainingError, match=r"no answer from http://127\.0\.0\.1:9"):
+        measure(related, "dev", Path(), Server("http://127.0.0.1:9", "x", client))
+
+
+def test_neither_neighbours_nor_the_services_settings_matter_and_a_broken_bundle_is_named(
+    tmp_path: Path, pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No thread is left, whether the bundle was loaded or not."""
+    monkeypatch.setenv("HEEDFUL_LOG_FORMAT", "xml")  # which `heedful serve` refuses
+    monkeypatch.setenv("HEEDFUL_DEVICE", "none")
+    folder = tmp_path / "tiny-sst2"
+    build_bundle(tmp_path, pipeline, name=folder.name)
+    (tmp_path / "broken-sst2").mkdir()
+    (tmp_path / "broken-sst2" / "card.json").write_text("{}")
+    before = set(threading.enumerate())  # one of an earlier test may end meanwhile
+    with open_folder(folder, str(pipeline.folder)) as local:
+        assert local.card.name == folder.name
+        local.embed(TEXTS)
+    (folder / "encoder.onnx").write_bytes(b"no graph")
+    wrong = pytest.raises(BundleError, match=r"tiny-sst2: encoder\.onnx")
+    with wrong, open_folder(folder, str(pipeline.folder)):
+        pass
+    for thread in set(threading.enumerate()) - before:
+        thread.join(timeout=PATIENCE)
+        assert not thread.is_alive()
+    none = pytest.raises(ConfigError, match=r"tiny is no bundle's folder, it holds no card\.json")
+    with none, open_model(str(tmp_path / "tiny"), url="", parser="none"):
+        pass
+
+
+@pytest.fixture
+def sst(tmp_path: Path) -> Path:
+    """A data folder with SST's dev split: one sentence of each of the five classes."""
+    trees = tmp_path / "data" / "trees"
+    trees.mkdir(parents=True)
+    lines = [f"({label} (2 the) ({label} {TEXTS[3]}))" for label in range(5)]
+    (trees / "dev.txt").write_text("\n".join(lines))
+    return trees.parent
+
+
+def test_a_score_says_which_labels_model_and_task_do_not_share(
+    models: Path, sst: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(task: str) -> str:
+        parser = str(models / "parser")
+        evaluate.command(str(models / "tiny-sst2"), task, parser=parser, data=sst)
+        return capsys.readouterr().err
+
+    assert "it has no label very negative, neutral, very positive: rows" in said("sst5")
+    assert "no label" not in said("sst2")
+    toy = task("classification", ("negative", "positive"), [])
+    warning = "toy has no label neutral: such an answer counts as wrong"
+    assert label_mismatch_warnings(toy, ("negative", "neutral", "positive")) == [warning]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "task", "said"),
+    [
+        ("dsa", "sst2", "--run: tiny-sst2 is no bundle of"),
+        ("ms-san", "sst5", r"--run: .* negative, positive, sst5 very negative"),
+    ],
+)
+def test_a_run_keeps_the_scores_of_its_own_bundle_and_labels_alone(
+    tmp_path: Path, models: Path, sst: Path, encoder: str, task: str, said: str
+) -> None:
+    """SST-2 and SST-5 are one dataset: a score on one would replace the run's own on the other."""
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / checkpoint.BEST).touch()
+    record = {"config": {"encoder": {"name": encoder}}, "labels": ["negative", "positive"]}
+    (run / checkpoint.RECORD).write_text(json.dumps(record))
+    with pytest.raises(ConfigError, match=said):
+        evaluate.command(
+            str(models / "tiny-sst2"), task, run=run, parser=str(models / "parser"), data=sst
+        )
+    assert not (run / checkpoint.SCORES).exists()
