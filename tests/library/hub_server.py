@@ -39,9 +39,7 @@ class _Answers(BaseHTTPRequestHandler):
             return self._json({"url": f"{address}/{name}"})
         if self.path == "/api/validate-yaml":
             return self._json({"errors": [], "warnings": []})
-        name, action = re.findall(r"^/api/models/([^/]+/[^/]+)/(preupload|commit)/main", self.path)[
-            0
-        ]
+        [(name, action)] = re.findall(r"^/api/models/(.+/.+)/(preupload|commit)/main", self.path)
         if action == "preupload":
             files = [file["path"] for file in json.loads(body)["files"]]
             modes = [{"path": f, "uploadMode": "regular", "shouldIgnore": False} for f in files]
@@ -53,77 +51,54 @@ class _Answers(BaseHTTPRequestHandler):
         commit = self._commit(name)
         return self._json({"commitUrl": f"{address}/{name}/commit/{commit}", "commitOid": commit})
 
-    def do_HEAD(self) -> None:
-        self._file(head=True)
-
     def do_GET(self) -> None:
-        match = re.match(r"^/api/models/([^/]+/[^/]+)/(revision|tree)/", self.path)
+        pattern = r"^/(?:api/models/)?([^/]+/[^/]+)/(revision|tree|resolve)/([^/?]+)/?([^?]*)"
+        match = re.match(pattern, self.path)
         if not match:
-            return self._file(head=False)
-        name, kind = match.groups()
-        if name not in self.repositories:
-            return self._json(
-                {"error": "Repository not found"}, 404, {"X-Error-Code": "RepoNotFound"}
-            )
-        name = self._at(
-            name, self.path.partition(f"/{kind}/")[2].partition("?")[0].partition("/")[0]
-        )
-        if name not in self.repositories:
-            error = {"error": "Invalid rev id"}
-            return self._json(error, 404, {"X-Error-Code": "RevisionNotFound"})
-        files = self.repositories[name]
+            return self._json({"error": "not found"}, 404)
+        name, kind, revision, path = match.groups()
+        name_at = self._at(name, revision)
+        if name_at not in self.repositories:
+            code = "RevisionNotFound" if name in self.repositories else "RepoNotFound"
+            return self._json({"error": "not found"}, 404, {"X-Error-Code": code})
+        files, commit = self.repositories[name_at], self._commit(name_at)
         if kind == "revision":
             siblings = [{"rfilename": path} for path in files]
-            return self._json({"id": name, "sha": self._commit(name), "siblings": siblings})
-        return self._json(
-            [
-                {"type": "file", "path": path, "size": len(content), "oid": _hash(content)}
-                for path, content in files.items()
-            ]
-        )
+            return self._json({"id": name, "sha": commit, "siblings": siblings})
+        if kind == "resolve":
+            tags = {"ETag": f'"{_hash(files[path])}"', "X-Repo-Commit": commit}
+            return self._send(files[path], 200, tags)
+        listed = [{"path": p, "size": len(file), "oid": _hash(file)} for p, file in files.items()]
+        return self._json([{"type": "file", **one} for one in listed])
 
-    def _file(self, *, head: bool) -> None:
-        match = re.match(r"^/([^/]+/[^/]+)/resolve/([^/]+)/(.*)$", self.path)
-        if not match:
-            return self._json({"error": "Not found"}, 404)
-        name, revision, path = match.groups()
-        name = self._at(name, revision)
-        content = self.repositories[name][path]
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
-        self.send_header("ETag", f'"{_hash(content)}"')
-        self.send_header("X-Repo-Commit", self._commit(name))
-        self.end_headers()
-        if not head:
-            self.wfile.write(content)
-        return None
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def _at(self, name: str, revision: str) -> str:
         """The key of the files of this branch, tag or commit: a test may put files under name@tag."""
-        for tag in (name, *(tag for tag in self.repositories if tag.startswith(f"{name}@"))):
+        for tag in (tag for tag in self.repositories if tag.partition("@")[0] == name):
             if revision in ("main", tag.partition("@")[2], self._commit(tag)):
                 return tag
         return f"{name}@{revision}"
 
     def _commit(self, name: str) -> str:
-        return _hash(b"".join(sorted(map(_hash_bytes, self.repositories[name].values()))))
+        return _hash("".join(sorted(map(_hash, self.repositories[name].values()))).encode())
 
     def _json(self, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
-        content = json.dumps(value).encode()
+        typed = {"Content-Type": "application/json", **(headers or {})}
+        self._send(json.dumps(value).encode(), status, typed)
+
+    def _send(self, content: bytes, status: int, headers: dict[str, str]) -> None:
         self.send_response(status)
-        for key, text in {"Content-Type": "application/json", **(headers or {})}.items():
+        for key, text in {**headers, "Content-Length": str(len(content))}.items():
             self.send_header(key, text)
-        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content)
+        if self.command != "HEAD":
+            self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
         pass
 
 
-def _hash_bytes(content: bytes) -> bytes:
-    return hashlib.sha1(content, usedforsecurity=False).digest()
-
-
 def _hash(content: bytes) -> str:
-    return _hash_bytes(content).hex()
+    return hashlib.sha1(content, usedforsecurity=False).hexdigest()

@@ -1,6 +1,5 @@
 """The estimators in scikit-learn's own tools, and the bundle that a classifier saves."""
 
-import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -22,9 +21,7 @@ import heedful
 from heedful.export.bundle_writer import write
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.errors import BadInput, BundleError, StartupError
-from heedful.runtime.service import Options, running
 from heedful.sklearn import HeedfulClassifier, SentenceEncoder
-from tests import asking
 
 GOOD = ["good kids", "the dog is good", "two good hands", "a good man", "good", "good dog"]
 BAD = ["bad kids", "the dog is bad", "two bad hands", "a bad man", "bad", "bad dog"]
@@ -103,41 +100,35 @@ def test_the_classifier_is_searched_cloned_and_dumped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "threshold"), [(Y, 0.5), (Y, 0.9), ([0, 1, 2] * 4, 0.5)], ids=["two", "0.9", "three"]
+    ("base", "labels", "threshold"),
+    [
+        ({}, Y, 0.5),
+        ({}, Y, 0.9),
+        ({}, [0, 1, 2] * 4, 0.5),
+        ({"abstain": 0.999}, Y, 0.5),
+        ({"multi_label": True}, Y, 0.5),
+    ],
+    ids=["two", "a threshold", "three", "an abstaining base", "a base of several labels"],
 )
-def test_the_saved_bundle_predicts_the_same_in_the_service(
-    tmp_path: Path, labels: list[Any], threshold: float
-) -> None:
-    """The classifier's parser is that of the folder HEEDFUL_MODELS."""
-    classifier = HeedfulClassifier("tiny-sst2", C=5, threshold=threshold).fit(X, labels)
-    card = classifier.save(tmp_path / "tiny-mood", data="moods.csv")
-    assert (card.task, card.kind) == ("mood", "classification")
-    assert card.labels == tuple(map(str, classifier.classes_))
-    assert card.training.data[-1].name == "moods.csv"
-
-    async def ask() -> Any:
-        async with running(Options(tmp_path, threads=1)) as service:
-            return (await asking.classify(service, X)).value
-
-    served, predicted = asyncio.run(ask()), classifier.predict(X).tolist()
-    assert [card.labels[i] for i in served.argmax(1)] == list(map(str, predicted))
-    if threshold == 0.5:
-        np.testing.assert_allclose(served, classifier.predict_proba(X), atol=1e-5)
-    else:
-        assert 0 < predicted.count("sad") < 6
-
-
-@pytest.mark.parametrize("answers", [{"abstain": 0.999}, {"multi_label": True}])
-def test_the_saved_bundle_answers_like_the_classifier_whatever_its_base_does(
-    models: Path, tmp_path: Path, answers: dict[str, Any]
+def test_the_saved_bundle_answers_like_the_classifier(
+    models: Path, tmp_path: Path, base: dict[str, Any], labels: list[Any], threshold: float
 ) -> None:
     sst2 = read(models / "tiny-sst2")
-    write(tmp_path / "tiny-base", sst2.card.fields() | answers, sst2.files)
-    classifier = HeedfulClassifier(tmp_path / "tiny-base", parser=models / "parser").fit(X, Y)
-    card = classifier.save(tmp_path / "tiny-mood")
+    write(tmp_path / "tiny-base", sst2.card.fields() | base, sst2.files)
+    classifier = HeedfulClassifier(tmp_path / "tiny-base", C=5, threshold=threshold).fit(X, labels)
+    card = classifier.save(tmp_path / "tiny-mood", data="moods.csv")
+    assert (card.task, card.kind) == ("mood", "classification")
     assert (card.abstain, card.multi_label) == (None, False)
-    with heedful.load(tmp_path / "tiny-mood", parser=models / "parser") as model:
-        assert model.predict(X).tolist() == classifier.predict(X).tolist()
+    assert card.labels == tuple(map(str, classifier.classes_))
+    assert card.training.data[-1].name == "moods.csv"
+    predicted = classifier.predict(X).tolist()
+    with heedful.load(tmp_path / "tiny-mood") as model:
+        assert model.predict(X).tolist() == list(map(str, predicted))
+        if threshold == 0.5:
+            expected = classifier.predict_proba(X)
+            np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-5)
+        else:
+            assert 0 < predicted.count("sad") < 6
 
 
 def test_a_bundle_that_is_replaced_in_a_running_notebook(models: Path, tmp_path: Path) -> None:
@@ -216,10 +207,8 @@ def test_wrong_thresholds_are_named_and_a_probability_of_the_threshold_is_enough
 def test_a_saved_bundle_is_loaded_where_its_parser_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    classifier = HeedfulClassifier("tiny-flat").fit(X, Y)
-    classifier.save(tmp_path / "tiny-mood")
-    with heedful.load(tmp_path / "tiny-mood") as model:
-        assert model.predict(X).tolist() == classifier.predict(X).tolist()
+    HeedfulClassifier("tiny-flat").fit(X, Y).save(tmp_path / "tiny-mood")
+    heedful.load(tmp_path / "tiny-mood").close()
     monkeypatch.delenv("HEEDFUL_MODELS")
     monkeypatch.chdir(tmp_path)
     remedy = r"/parser': name .* --parser, HEEDFUL_PARSER or parser="

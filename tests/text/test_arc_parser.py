@@ -1,4 +1,4 @@
-"""The component in a pipeline: files, batches, words; what its graph gives is tests/export's."""
+"""The component in a pipeline: files, batches, words; what its graph gives is tests/tools/parser's."""
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -15,14 +15,12 @@ from heedful.text import arc_parser
 from heedful.text.arborescence import best_heads
 from heedful.text.arc_parser import FILES, ArcParser, VectorTable
 from heedful.text.errors import ParserError
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import ParseJob, Parser, fingerprint
 from heedful.text.structure import check_heads
 from heedful.text.tokenize import Chunk, Tokens
-
-# Its toy is exported here; tests/text/test_parser_load.py reads the shipped one.
-pytest.importorskip("torch")
-
 from tests.arc_parser import LABELS, build_arc_parser
+from tests.builders import BuiltParser
+from tests.shipped import BUNDLES
 
 SENTENCE = "Two kids can't wash their hands. The dog is not good!!"
 WORDS = (
@@ -43,6 +41,7 @@ def nlp(folder: Path) -> Language:
     return spacy.load(folder)
 
 
+@pytest.fixture
 def component(nlp: Language) -> ArcParser:
     parser = nlp.get_pipe("parser")
     assert isinstance(parser, ArcParser)
@@ -57,6 +56,10 @@ def trees(nlp: Language, texts: list[str]) -> Trees:
 def parsed(parser: Parser, *texts: str) -> Trees:
     parses = parser.parse([ParseJob(text, 256, tree=True) for text in texts])
     return [(parse.heads.tolist(), list(parse.deps)) for parse in parses]
+
+
+def tokens_of(nlp: Language, text: str) -> Tokens:
+    return Tokens.of([Chunk.of(nlp.make_doc(text))])
 
 
 @settings(max_examples=30)
@@ -76,33 +79,24 @@ def test_every_text_gets_a_tree_which_is_the_same_in_any_company(
         assert not len(doc) or doc.has_annotation("DEP")
 
 
-def test_a_cycle_is_broken_into_the_best_tree(nlp: Language) -> None:
+def test_a_cycle_is_broken_into_the_best_tree(nlp: Language, component: ArcParser) -> None:
     """The random weights leave a cycle in many a text; the answer is the arborescence of the scores."""
-    parser, broken = component(nlp), 0
+    broken = 0
     for n in range(2, 12):
-        doc = nlp.make_doc(" ".join(SENTENCE.split()[:n]))
-        feeds = parser.prepare([Tokens.of([Chunk.of(doc)])])[1]
-        heads, relations, scores, dependents, governors = parser._graph.run(None, feeds)
-        best = best_heads(scores, np.array([len(doc)]))[0]
-        tree = nlp(doc.text)
+        text = " ".join(SENTENCE.split()[:n])
+        feeds = component.prepare([tokens_of(nlp, text)])[1]
+        heads, relations, scores, dependents, governors = component._graph.run(None, feeds)
+        tree = nlp(text)
+        best = best_heads(scores, np.array([len(tree)]))[0]
         assert [0 if t.head.i == t.i else t.head.i + 1 for t in tree] == best.tolist()
         broken += int((best != heads[0]).any())
         for i, head in enumerate(best):
             if head and head != heads[0, i]:  # its relation is that to its new governor
                 pair = dependents[0, i] + governors[0, head - 1]
-                assert tree[i].dep_ == LABELS[int(parser._relations(pair[None])[0])]
+                assert tree[i].dep_ == LABELS[int(component._relations(pair[None])[0])]
             elif head:
                 assert tree[i].dep_ == LABELS[relations[0, i]]
     assert broken
-
-
-def test_what_is_written_is_what_was_read(nlp: Language, folder: Path, tmp_path: Path) -> None:
-    nlp.to_disk(tmp_path)
-    for file in (folder / "parser").iterdir():
-        assert (tmp_path / "parser" / file.name).read_bytes() == file.read_bytes()
-    again = spacy.load(tmp_path)
-    assert trees(again, [SENTENCE]) == trees(nlp, [SENTENCE])
-    assert again.pipe_labels["parser"] == [*LABELS]
 
 
 def test_threads_give_the_same_trees(folder: Path) -> None:
@@ -113,47 +107,98 @@ def test_threads_give_the_same_trees(folder: Path) -> None:
         assert list(threads.map(lambda _: parsed(parser, *parts), range(6))) == [expected] * 6
 
 
-def test_memory_does_not_grow_with_the_words(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each batch's words leave the vocabulary with it, and a full table of vectors is begun again."""
-    monkeypatch.setattr("heedful.text.tokenize.KEPT_WORDS", 0)
-    parser = Parser.load(folder)
-    first = parsed(parser, SENTENCE)
-    before, seen = len(parser.nlp.vocab.strings), component(parser.nlp)._words
-    seen._limit = 20
-    for i in range(20):
-        parsed(parser, f"{SENTENCE} unheard{i} of{i}")
-        assert len(seen) <= 20
-    assert len(parser.nlp.vocab.strings) == before
-    assert parsed(parser, SENTENCE) == first
-
-
-@pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("content", [None, b"", b"\x00garbage\xff{", b"{}"])
-def test_a_broken_component_is_refused(
-    folder: Path, tmp_path: Path, file: str, content: bytes | None
+def test_a_full_table_of_words_is_begun_again_and_a_text_may_have_more(
+    nlp: Language, component: ArcParser
 ) -> None:
-    broken = shutil.copytree(folder, tmp_path / "broken") / "parser" / file
-    broken.unlink()
-    if content is not None:
-        broken.write_bytes(content)
-    with pytest.raises(ParserError, match="cannot load the spaCy pipeline"):
-        Parser.load(tmp_path / "broken")
-
-
-def test_a_text_of_more_words_than_the_table_holds(nlp: Language) -> None:
-    vectors = component(nlp)._words._vectors
-    text = Tokens.of([Chunk.of(nlp.make_doc(" ".join(f"word{i} again" for i in range(30))))])
+    vectors = component._words._vectors
     large, small = VectorTable(vectors), VectorTable(vectors, limit=4)
-    expected, places = large([text])
-    for _ in range(2):
-        rows, numbers = small([text])
-        assert len(small) <= 4
+    short = [f"word{i} again word{i + 1}" for i in range(5)]
+    for text in (*short, " ".join(short), *short):
+        tokens = [tokens_of(nlp, text)]
+        (expected, places), (rows, numbers) = large(tokens), small(tokens)
         np.testing.assert_array_equal(rows[numbers], expected[places])
+        assert len(small) <= 4
     np.testing.assert_array_equal(small._rows[0], large._rows[0])
 
 
-def test_angles_grow_with_the_texts(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
-    parser = component(nlp)
-    monkeypatch.setattr(parser, "_rotary_table", arc_parser.rotary_table(2, parser._speeds))
+def test_angles_grow_with_the_texts(
+    nlp: Language, component: ArcParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = arc_parser.rotary_table(2, component._speeds)
+    monkeypatch.setattr(component, "_rotary_table", short)
     assert trees(nlp, [SENTENCE]) == trees(spacy.load(nlp.path), [SENTENCE])
-    assert len(parser._rotary_table[0]) >= len(nlp.make_doc(SENTENCE))
+    assert len(component._rotary_table[0]) >= len(nlp.make_doc(SENTENCE))
+
+
+def test_the_shipped_parser_reads_trees() -> None:
+    texts = "Two kids at a ballgame wash their hands.", "The dog barks. Nobody can't hear it!!"
+    parser = Parser.load(BUNDLES / "parser")
+    kids, two = parser.parse([ParseJob(text, 64, tree=True) for text in texts])
+    assert kids.heads.dtype.char == np.dtype(np.int64).char, "orjson takes no other"
+    governors = dict(zip(kids.tokens, [kids.tokens[head] for head in kids.heads], strict=True))
+    expected = {"Two": "kids", "kids": "wash", "their": "hands", "hands": "wash", "wash": "wash"}
+    assert governors.items() >= expected.items()
+    assert kids.deps[kids.tokens.index("kids")] == "nsubj"
+    roots = [two.tokens[i] for i, head in enumerate(two.heads.tolist()) if head == i]
+    assert roots == ["barks", "hear"]
+
+
+def test_what_is_no_pipeline_is_named_with_the_remedy(tmp_path: Path) -> None:
+    remedy, blank = "name a folder or an installed package", tmp_path / "blank"
+    spacy.blank("en").to_disk(blank)
+    for missing, reason in (
+        (tmp_path / "nothing", f"{tmp_path}/nothing.*{remedy}"),
+        ("en_no_such_pipeline", f"en_no_such_pipeline.*{remedy}"),
+        (tmp_path, "cannot load the spaCy pipeline"),
+        (blank, "has no dependency parser"),
+    ):
+        with pytest.raises(ParserError, match=reason):
+            Parser.load(missing)
+
+
+OURS = [f"parser/{file}" for file in FILES]
+SPACYS = ("config.cfg", "meta.json", "parser/model", "parser/cfg", "vocab/strings.json")
+
+
+@pytest.mark.parametrize("file", [*OURS, *SPACYS])
+def test_a_broken_pipeline_is_refused(
+    folder: Path, pipeline: BuiltParser, tmp_path: Path, file: str
+) -> None:
+    """A pipeline of our parser, or of spaCy's."""
+    copy = shutil.copytree(folder if file in OURS else pipeline.folder, tmp_path / "broken")
+    for content in (b"", b"\x00garbage\xff{", None, *[b"{}"] * (file in OURS)):
+        (copy / file).unlink()
+        if content is not None:
+            (copy / file).write_bytes(content)
+        with pytest.raises(ParserError, match="cannot load the spaCy pipeline"):
+            Parser.load(copy)
+        (copy / file).touch()
+
+
+def test_what_is_not_needed_is_not_run(
+    pipeline: BuiltParser, parser: Parser, tmp_path: Path
+) -> None:
+    nlp = spacy.load(pipeline.folder)
+    nlp.add_pipe("sentencizer", first=True)
+    nlp.add_pipe("merge_noun_chunks")  # would join tokens
+    nlp.to_disk(tmp_path)
+    job = ParseJob("Two kids wash their hands.", 256, True)
+    (more,), (plain,) = Parser.load(tmp_path).parse([job]), parser.parse([job])
+    assert more.tokens == plain.tokens
+    assert more.heads.tolist() == plain.heads.tolist()
+
+
+def test_the_fingerprint_is_of_names_and_bytes_alone(
+    pipeline: BuiltParser, parser: Parser, tmp_path: Path
+) -> None:
+    assert (parser.name, parser.fingerprint) == (pipeline.name, pipeline.fingerprint)
+    assert len(parser.fingerprint) == 64
+    copy = shutil.copytree(pipeline.folder, tmp_path / "elsewhere")
+    for file in sorted(path for path in copy.rglob("*") if path.is_file()):
+        assert fingerprint(copy) == pipeline.fingerprint
+        content = file.read_bytes()
+        file.write_bytes(content + b" ")
+        assert fingerprint(copy) != pipeline.fingerprint
+        file.write_bytes(content)
+    (copy / "meta.json").rename(copy / "meta2.json")
+    assert fingerprint(copy) != pipeline.fingerprint

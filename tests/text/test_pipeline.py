@@ -16,12 +16,11 @@ from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc, DocBin, Token
 
 import heedful.text.arc_parser  # noqa: F401  # registers it; an install has entry points for that
-from benchmarks.hops import post
 from benchmarks.processes import bundles
-from heedful.app.application import create_app
-from heedful.app.settings import Settings
-from heedful.app.state import state_of
+from heedful.runtime.service import Options, running
+from heedful.text.parse import fingerprint
 from heedful.text.tokenize import TextTokenizer
+from tests import asking
 from tests.shipped import BUNDLES
 
 TEXTS = 2000
@@ -102,19 +101,15 @@ def test_a_request_passes_the_tokenizer_of_the_pipeline(monkeypatch: pytest.Monk
         if event == "call" and frame.f_code is TextTokenizer.tokenize.__code__:
             called.append(frame.f_locals["self"])
 
-    async def warm_request() -> int:
+    async def ask() -> None:
         with bundles(["ms-san-sst2"], BUNDLES) as models:
-            app = create_app(Settings(models=models, cache_items=0))
-            async with app.router.lifespan_context(app):
-                await state_of(app).starting
-                await post(app, "/classify", b'{"inputs": "A warm-up."}')
+            async with running(Options(models, threads=1)) as service:
                 sys.setprofile(note)
-                status: int = await post(app, "/classify", b'{"inputs": "Gorgeous, isn\'t it?"}')
+                await asking.classify(service, ["Gorgeous, isn't it?"])
                 sys.setprofile(None)
-        return status
 
     monkeypatch.setattr(spacy, "load", remembered)
-    assert asyncio.run(warm_request()) == 200
+    asyncio.run(ask())
     (nlp,) = loaded
     assert called == [nlp.tokenizer]
     assert type(called[0].rules) is Tokenizer
@@ -133,6 +128,8 @@ def test_what_is_no_word_keeps_its_characters(nlp: Language) -> None:
 def test_a_copy_of_the_pipeline_reads_alike(nlp: Language, tmp_path: Path) -> None:
     texts = hostile_texts()[:60]
     nlp.to_disk(tmp_path / "copy")
+    component = BUNDLES / "parser" / "parser"
+    assert fingerprint(tmp_path / "copy" / "parser") == fingerprint(component)
     copies = (
         spacy.load(tmp_path / "copy"),
         spacy.load(BUNDLES / "parser").from_bytes(nlp.to_bytes()),
@@ -141,6 +138,7 @@ def test_a_copy_of_the_pipeline_reads_alike(nlp: Language, tmp_path: Path) -> No
     expected = [rows(nlp(text)) for text in texts]
     for copy in copies:
         assert [rows(doc) for doc in copy.pipe(texts, batch_size=7)] == expected
+        assert copy.pipe_labels["parser"] == nlp.pipe_labels["parser"]
     stored = DocBin(docs=nlp.pipe(texts), store_user_data=True).to_bytes()
     assert [rows(doc) for doc in DocBin().from_bytes(stored).get_docs(nlp.vocab)] == expected
 

@@ -19,29 +19,36 @@ vocabularies = st.lists(words.filter(lambda word: word not in SPECIAL), unique=T
 
 @settings(max_examples=100)
 @given(vocabularies)
-def test_a_saved_vocabulary_is_read_back(
+def test_a_saved_vocabulary_is_read_back_and_a_words_id_is_its_line(
     tmp_path_factory: pytest.TempPathFactory, words: list[str]
 ) -> None:
     path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
     Vocab(words).save(path)
-    assert Vocab.load(path).words == (*SPECIAL, *words)
-
-
-@given(vocabularies.map(lambda words: [word for word in words if plain_word(word).lower() == word]))
-def test_each_word_has_its_line_number(words: list[str]) -> None:
-    vocab = Vocab(words)
+    vocab = Vocab.load(path)
+    assert vocab.words == (*SPECIAL, *words)
     assert len(vocab) == len(words) + 2
-    assert vocab.ids(words).tolist() == list(range(2, len(words) + 2))
-    assert all(word in vocab for word in words)
+    lines = {word: line for line, word in enumerate(words, 2) if plain_word(word).lower() == word}
+    assert vocab.ids(list(lines)).tolist() == list(lines.values())
+    assert all(word in vocab for word in lines)
 
 
-def test_case_does_not_count_and_strangers_are_unknown() -> None:
-    vocab = Vocab(["dog", "cat"])
-    ids = vocab.ids(["Dog", "CAT", "bird", "<pad>", "<unk>", "<PAD>", " "])
-    assert ids.tolist() == [2, 3, *[UNKNOWN] * 5]
+@pytest.mark.parametrize(
+    ("listed", "tokens"),
+    [
+        ("dog cat", "Dog=dog CAT=cat bird= <pad>= <unk>= <PAD>= \u00a0="),
+        ("n't fine ’s 's — nt", "n’t=n't N’T=n't nt=n't n`t=n't ﬁne=fine ’s='s —=— it’s="),
+        ("so good aaa fol follow", "sooooo=so GOOOOD=good aaa=aaa folllow=follow aaaa= 1000= ...="),
+    ],
+)
+def test_a_token_is_looked_up_in_plain_lower_case_and_short(listed: str, tokens: str) -> None:
+    """A plain spelling is found first; `token=` is unknown."""
+    vocab = Vocab(listed.split())
+    pairs = [token.split("=") for token in tokens.split(" ")]
+    words = [token for token, _ in pairs]
+    ids = vocab.ids(words)
     assert PAD not in ids
-    assert "DOG" in vocab
-    assert [word for word in ("bird", *SPECIAL) if word in vocab] == []
+    assert [vocab.words[i] if i != UNKNOWN else "" for i in ids] == [word for _, word in pairs]
+    assert [word in vocab for word in words] == [bool(word) for _, word in pairs]
     assert vocab.ids([]).shape == (0,)
 
 
@@ -71,8 +78,9 @@ HOSTILE = (
     "iOS", "ios", "IOS", "18.2", "18.3", "182", "COVID-19", "covid-19", "OOMKilled", "awsome", "awesome",
     "你好世界", "你好", "Привет", "привет", "مرحبا", "नमस्ते", "😀", "😀😀", "é", "e\u0301", "ﬁ", "fi", "İ", "ı", "ß",
     "SS", "a" * 500, "a" * 501, "ab" * 200, "ba" * 200, "\u200d", "\ud800", "0", "00", "٠", "x", "X", "'ve", "<br",
-    "<pad>", "<unk>",
+    "<pad>", "<unk>", "😡", "→", "★★★", "@anna", "@ben", "https://a.org/b", "www.a.org", "ben@a.org",
 )  # fmt: skip
+SYMBOLS = ("😀", *HOSTILE[-8:])
 spelled = st.text(st.characters(categories=("L", "N", "M")), min_size=1, max_size=40)
 
 
@@ -92,6 +100,8 @@ def test_two_words_of_any_script_differ(word: str, other: str) -> None:
 
 def test_a_misspelling_shares_more_with_its_word_than_another_word_does() -> None:
     assert len({features(word, ROWS) for word in HOSTILE}) == len(HOSTILE)
+    spellings = {features(symbol, ROWS)[:-SIGNATURE] for symbol in (*SYMBOLS, ".")}
+    assert len(spellings) == 1  # a symbol is composed like a full stop
     word, near, far = (
         set(features(spelling, 2**20)) for spelling in ("awesome", "awsome", "terrible")
     )
@@ -117,6 +127,9 @@ def test_a_sentence_numbers_its_composed_words_and_a_batch_renumbers_them() -> N
     assert collate([listed]).features is None
     keys = {vocab.sentence([word], np.arange(1)).key for word in ("iOS", "ios", "film")}
     assert len(keys) == 3
+    curly, straight = (vocab.sentence([word], np.arange(1)).features for word in ("o’er", "o'er"))
+    assert curly is not None
+    np.testing.assert_array_equal(curly, straight)
 
 
 def test_what_it_remembers_of_strangers_is_bounded() -> None:
