@@ -64,7 +64,7 @@ class WordVectors:
         """
         self._tables = [arrays[f"table{i}"] for i in range(len(ATTRIBUTES))]
         self._scales = [arrays[f"table{i}_scales"] for i in range(len(ATTRIBUTES))]
-        self._mix = arrays["mix"] * arrays["mix_scales"].astype(np.float64)
+        self._mix: Doubles = arrays["mix"] * arrays["mix_scales"].astype(np.float64)
         self._bias, self._gain, self._shift = (
             arrays[name].astype(np.float64) for name in ("bias", "gain", "shift")
         )
