@@ -64,10 +64,11 @@ class WordVectors:
         """
         self._tables = [arrays[f"table{i}"] for i in range(len(ATTRIBUTES))]
         self._scales = [arrays[f"table{i}_scales"] for i in range(len(ATTRIBUTES))]
-        self._mix: Doubles = arrays["mix"] * arrays["mix_scales"].astype(np.float64)
-        self._bias, self._gain, self._shift = (
-            arrays[name].astype(np.float64) for name in ("bias", "gain", "shift")
+        mix, scales, self._bias, self._gain, self._shift = (
+            arrays[name].astype(np.float64)
+            for name in ("mix", "mix_scales", "bias", "gain", "shift")
         )
+        self._mix = mix * scales
         self._step = float(arrays["step"])
         self.width = len(self._gain)
         if self._mix.shape != (sum(table.shape[1] for table in self._tables), PIECES * self.width):
