@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -57,8 +57,8 @@ class Inference:
     bulk: bool = False
     """Whether its requests wait while others are answered."""
     cache: VectorCache | None = None
-    answered: list[tuple[LoadedModel, Floats, int]] | None = None
-    """Collects the vectors of answered inputs (`runtime.out_of_distribution`); None where they are not counted."""
+    answered: list[tuple[LoadedModel, Floats, int]] = field(default_factory=list)
+    """Collects the vectors of answered inputs (`runtime.out_of_distribution`)."""
 
     @property
     def card(self) -> Card:
@@ -155,8 +155,7 @@ class Inference:
             check_length(self.model, text, path, options, inputs.remedy)
         explained = yield from explain(self.model, parsed.parses, options)
         vectors = np.concatenate([sentence.embedding for sentence in explained.sentences])
-        if self.answered is not None:
-            self.answered.append((self.model, vectors, parsed.texts_per_row))
+        self.answered.append((self.model, vectors, parsed.texts_per_row))
         result = parsed.result((parsed.tokenized(), explained), explained.waited, explained.seconds)
         if not options.trust:
             return result
@@ -172,8 +171,7 @@ class Inference:
             result = yield from self._mean(inputs, long, finish)
             return replace(result, out_of_domain=parsed.result(None).out_of_domain)
         encoded = yield from encode(self.model.encoder, parsed.sentences, self.cache)
-        if self.answered is not None:
-            self.answered.append((self.model, encoded.vectors, parsed.texts_per_row))
+        self.answered.append((self.model, encoded.vectors, parsed.texts_per_row))
         sentences = encoded.vectors[:, : self.model.card.dimension]
         return parsed.result(finish(sentences), encoded.queue, encoded.inference)
 
@@ -200,8 +198,7 @@ class Inference:
         logits, seconds = yield from self.model.logits(
             *[encoded.vectors[side::step] for side in range(step)]
         )
-        if self.answered is not None:
-            self.answered.append((self.model, encoded.vectors, parsed.texts_per_row))
+        self.answered.append((self.model, encoded.vectors, parsed.texts_per_row))
         result = parsed.result(finish(logits), encoded.queue, seconds + encoded.inference)
         if not trust:
             return result

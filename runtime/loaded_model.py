@@ -9,7 +9,7 @@ from onnxruntime import OrtValue
 
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, GOLDEN, HEAD
-from heedful.runtime.bundles.golden import Outputs, outputs, sides
+from heedful.runtime.bundles.golden import outputs, sides
 from heedful.runtime.device import Resolved
 from heedful.runtime.engine.graphs import check_encoder, check_head, head_inputs
 from heedful.runtime.engine.session import EncoderRunner, FunctionRunner, OrtSession, head_runner
@@ -45,12 +45,11 @@ class LoadedModel:
         self.precision: Literal["int8", "float32"] = "int8" if int8 else "float32"
         encoder, explain = (ENCODER_INT8, EXPLAIN_INT8) if int8 else (ENCODER, EXPLAIN)
         self.explain_graph: ExplainGraph | None = None
+        shared: Mapping[str, OrtValue] = {}
         if explain in files:
             self.explain_graph = open_checked(files, bundle.card, bundle.vocab, explain)
-        self._explain_files = {}
-        if explain in files:
+            shared = self.explain_graph.shared
             self._explain_files = {name: files[name] for name in (ENCODER, EXPLAIN)}
-        shared = self.explain_graph.shared if self.explain_graph else {}
         session = _open(bundle, encoder, device, threads, shared)
         check_encoder(session.graph, bundle.card, encoder, bundle.vocab)
         self.encoder = EncoderRunner(bundle.card, session)
@@ -97,18 +96,15 @@ class LoadedModel:
 
     def check_golden(self) -> None:
         """Compare with the bundle's golden vectors, if it has any. Raises BundleError with the largest change."""
-        if self.golden is None:
-            return
-        current = run_now(self.golden_outputs())
-        self.deviation = self.golden.deviation(current, self.precision)
-        if moved := self.golden.moved_outputs(current, self.precision):
+        if moved := run_now(self.moved()):
             more = f", and {len(moved) - 1} more" if len(moved) > 1 else ""
             reason = f"on this machine {moved[0]}{more}: {REMEDY}"
             raise BundleError(self.card.name, GOLDEN, reason)
 
-    def golden_outputs(self) -> Steps[Outputs]:
-        """The sessions' outputs for the tokens and trees of the golden sentences."""
-        assert self.golden is not None, "the bundle has golden vectors"
+    def moved(self) -> Steps[list[str]]:
+        """Encode the golden sentences, if there are any, by their tokens and trees; what has changed, in words."""
+        if self.golden is None:
+            return []
         pairs = zip(self.golden.tokens, self.golden.heads, strict=True)
         sentences = [self.vocab.sentence(tokens, heads) for tokens, heads in pairs]
         work = Work(self.encoder, sentences)
@@ -118,7 +114,9 @@ class LoadedModel:
         if self._head:
             logits, _ = yield from self.logits(*sides(self.card, vectors))
             logits *= np.float32(self.card.temperature)  # raw, as calibration does not change them
-        return outputs(self.card, vectors, logits)
+        current = outputs(self.card, vectors, logits)
+        self.deviation = self.golden.deviation(current, self.precision)
+        return self.golden.moved_outputs(current, self.precision)
 
     def fit(self, parse: Parse) -> Parse:
         """The text, cut to the model's limit of word pieces."""

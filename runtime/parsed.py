@@ -46,7 +46,9 @@ class Parsed:
     def trust(self, vectors: Floats, probabilities: Doubles | None) -> list[Trust]:
         """How far each row's answer can be trusted, from vectors (M, D) and probabilities (N, C)."""
         step, vocab = self.texts_per_row, self.model.vocab
-        shares = self._shares(vectors)
+        shares: Doubles | None = None
+        if self.model.typical:
+            shares = self.model.typical.share(vectors).reshape(-1, step).min(axis=1)
         rows = []
         for i in range(len(self.sentences) // step):
             sentences = self.sentences[i * step : (i + 1) * step]
@@ -59,15 +61,6 @@ class Parsed:
                 )
             )
         return rows
-
-    def _shares(self, vectors: Floats) -> Doubles | None:
-        """(N,) share of training sentences that lie as far out as each row's farthest text."""
-        if self.model.typical is None:
-            return None
-        shares: Doubles = (
-            self.model.typical.share(vectors).reshape(-1, self.texts_per_row).min(axis=1)
-        )
-        return shares
 
     def result(self, value: T, queue: float = 0.0, inference: float = 0.0) -> Result[T]:
         """The value with its counts and times, both in seconds."""

@@ -189,8 +189,6 @@ class Service:
             if self._last_test is None or now - self._last_test[0] > SELF_TEST_INTERVAL:
                 models = list(self.registry.models.values())
                 result = await self.answer(Request(self_test(models, self._parser), rows=1))
-                for model in models:
-                    model.deviation = result.deviations[model.card.name]
                 self._last_test = now, result
             return self._last_test[1]
 

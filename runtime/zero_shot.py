@@ -130,8 +130,7 @@ class ZeroShot:
             parse_seconds += parsed.seconds
             queue_seconds += encoded.queue
             seconds += encoded.inference
-            if inference.answered is not None:
-                inference.answered.append((model, vectors, 1))
+            inference.answered.append((model, vectors, 1))
             if kind == "embedding":
                 by_label = label_vectors.reshape(label_count, -1, label_vectors.shape[1])
                 scores += yield from _by_cosine(model.card.dimension, vectors, by_label)

@@ -7,7 +7,7 @@ hashes of the files that it was computed from, so that a bundle with other files
 import io
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -89,7 +89,7 @@ class Golden:
         np.savez_compressed(file, **arrays)
         return file.getvalue()
 
-    def moved_trees(self, parses: Sequence[Parse], card: Card) -> list[str]:
+    def moved_trees(self, parses: Iterable[Parse], card: Card) -> list[str]:
         """Changes of the tokens, and of the trees if the model reads them, in words."""
         moved = []
         for text, tokens, heads, parse in zip(

@@ -55,6 +55,8 @@ class Entry:
 
 Batch = list[tuple[Work[Any], int]]
 """For each item its work, and its index there."""
+Outcome = tuple[list[Any], float, float]
+"""Of a batch: for each item an output or InferenceFailed; its seconds, and those of the processor."""
 
 
 class Plan(NamedTuple):
@@ -62,15 +64,6 @@ class Plan(NamedTuple):
 
     batch: Batch
     is_full: bool
-
-
-class Outcome(NamedTuple):
-    """The result of a batch."""
-
-    outputs: list[Any]
-    """An output for each item, or InferenceFailed."""
-    seconds: float
-    processor_seconds: float
 
 
 class Queue:
@@ -329,10 +322,11 @@ class Engine:
 
     def _deliver(self, runner: Runner[Any], batch: Batch, outcome: Outcome) -> None:
         """Give the works their outputs, and continue the requests that have all of theirs."""
+        outputs, seconds, processor_seconds = outcome
         failures: dict[Work[Any], InferenceFailed] = {}
         works: dict[Work[Any], None] = {}
         delivered = 0
-        for (work, i), output in zip(batch, outcome.outputs, strict=True):
+        for (work, i), output in zip(batch, outputs, strict=True):
             if _is_awaited(work):
                 works[work] = None
                 delivered += 1
@@ -340,19 +334,16 @@ class Engine:
                 work.left -= 1
                 if isinstance(output, InferenceFailed):
                     failures[work] = output
-        if any(not isinstance(failed, OutOfMemory) for failed in failures.values()):
-            self.health.batch_failed(runner)
-        elif not failures:
-            if self.health.failures:
-                self.health.batch_succeeded(runner)
-            if isinstance(runner, EncoderRunner):
+        if isinstance(runner, EncoderRunner):
+            if any(not isinstance(failed, OutOfMemory) for failed in failures.values()):
+                self.health.check(runner)
+            elif not failures:
+                self.health.failures.pop(runner, None)
                 tokens, padding = runner.shape([work.items[i] for work, i in batch])
-                self._observer.batch(
-                    runner.name, len(batch), tokens, padding, outcome.processor_seconds
-                )
+                self._observer.batch(runner.name, len(batch), tokens, padding, processor_seconds)
         self.waiting[runner.stage] -= delivered
         for work in works:
-            work.seconds += outcome.seconds
+            work.seconds += seconds
             if work in failures:
                 self.waiting[runner.stage] -= work.left
                 self._advance(work.request, failures[work])
@@ -371,8 +362,7 @@ def _outcome(runner: Runner[Any], items: list[Any]) -> Outcome:
     """Run a batch."""
     began, processor_began = time.monotonic(), time.thread_time()
     outputs = _run_with_retries(runner, items)
-    seconds, processor_seconds = time.monotonic() - began, time.thread_time() - processor_began
-    return Outcome(outputs, seconds, processor_seconds)
+    return outputs, time.monotonic() - began, time.thread_time() - processor_began
 
 
 def _run_with_retries(runner: Runner[Any], items: list[Any]) -> list[Any]:

@@ -7,11 +7,9 @@ is not ready gets no requests by which it could notice that a fault has passed.
 import asyncio
 import logging
 from collections.abc import MutableMapping
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from heedful.runtime.engine.session import EncoderRunner
-from heedful.text.batch import Runner
 
 log = logging.getLogger(__name__)
 
@@ -28,15 +26,10 @@ class Health:
         """How often in a row an encoder failed on a single token. Encoders that a reload replaces drop out."""
         self._checks: dict[EncoderRunner, asyncio.Task[None]] = {}
 
-    def batch_failed(self, runner: Runner[Any]) -> None:
+    def check(self, encoder: EncoderRunner) -> None:
         """Check the encoder in the background."""
-        if isinstance(runner, EncoderRunner) and runner not in self._checks:
-            self._checks[runner] = asyncio.create_task(self._check(runner))
-
-    def batch_succeeded(self, runner: Runner[Any]) -> None:
-        """Forget the encoder's failures."""
-        if isinstance(runner, EncoderRunner):
-            self.failures.pop(runner, None)
+        if encoder not in self._checks:
+            self._checks[encoder] = asyncio.create_task(self._check(encoder))
 
     def stop(self) -> None:
         """End the checks."""

@@ -104,7 +104,8 @@ class _Cutter:
             self._position += len(parse.text)
             return
         is_end = not parse.cut and self._position + len(parse.text) >= len(self._text.rstrip())
-        nexts = (*parse.starts[1:], _next_start(parse))
+        run = _RUN.search(parse.text, parse.stops[-1])  # what follows the last token
+        nexts = (*parse.starts[1:], run.start() if run else len(parse.text))
         spaced = np.greater(nexts, parse.stops)
         begin = 0
         while begin < len(parse):
@@ -119,9 +120,3 @@ class _Cutter:
             self.windows.append(parse.text[window])
             begin = end
         self._position += parse.stops[begin - 1]
-
-
-def _next_start(parse: Parse) -> int:
-    """The position of the first character after the last token that is not white space."""
-    run = _RUN.search(parse.text, parse.stops[-1])
-    return run.start() if run else len(parse.text)

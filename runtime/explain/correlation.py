@@ -1,6 +1,5 @@
 """How attention ranks a sentence's tokens, compared with the size of their evidence."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,18 +18,18 @@ class Correlation:
 
 
 def correlations(outputs: ExplainOutputs, evidence: Doubles) -> list[Correlation]:
-    """The correlation of each map, pooling and gate of a sentence with its evidence (L,), which may be signed."""
+    """The correlation of each map, pooling and gate of a sentence with its evidence (L,), which may be signed.
+
+    A map's weight of a token is the mean over all tokens of what they take from it.
+    """
+    size = np.abs(evidence)
     return [
-        Correlation(kind, name, rank_correlation(per_token, np.abs(evidence)))
-        for kind, name, per_token in _weights(outputs)
+        Correlation(
+            kind, name, rank_correlation(weights.mean(0) if kind == "maps" else weights, size)
+        )
+        for kind in ("maps", "pooling", "gate")
+        for name, (weights, *_) in getattr(outputs, kind).items()
     ]
-
-
-def _weights(outputs: ExplainOutputs) -> Iterator[tuple[str, str, Floats]]:
-    """Kind, name and weights (L,). A map's weight of a token is the mean over all tokens of what they take from it."""
-    for kind in ("maps", "pooling", "gate"):
-        for name, (weights, *_) in getattr(outputs, kind).items():
-            yield kind, name, weights.mean(0) if kind == "maps" else weights
 
 
 def rank_correlation(first: Doubles | Floats, second: Doubles | Floats) -> float | None:

@@ -92,7 +92,7 @@ class _Drops:
         missing = list(dict.fromkeys(removed for removed in sets if removed not in self._known))
         if missing:
             vectors = yield from self._prediction.run.vectors(list(map(self._without, missing)))
-            drops = yield from self._prediction.drops(self._side, vectors)
+            drops, _ = yield from self._prediction.drops(self._side, vectors)
             self._known.update(zip(missing, drops.tolist(), strict=True))
         return np.array([self._known[removed] for removed in sets])
 

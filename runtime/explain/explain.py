@@ -179,7 +179,7 @@ def _delete(prediction: Prediction, sentence: Sentence, side: int) -> Steps[Dele
     choices = [attended, *(rng.choice(len(sentence), run.k, replace=False) for _ in range(DRAWS))]
     vectors = yield from run.vectors([sentence.without(tokens.tolist()) for tokens in choices])
     # A deletion may raise or lower a relatedness: 1 - cosine counts there, as without a head.
-    drops = yield from prediction.drops(side, vectors, by_cosine=not run.model.card.labels)
+    drops, _ = yield from prediction.drops(side, vectors, by_cosine=not run.model.card.labels)
     return Deletion(
         attended.tolist(), float(drops[0]), float(drops[1:].mean()), float(drops[1:].std())
     )
@@ -193,8 +193,7 @@ def _evidence(
         return None
     without_token = [sentence.without([i]) for i in range(len(sentence))]
     vectors = yield from prediction.run.vectors(without_token)
-    weights = yield from prediction.drops(side, vectors)
-    margins = yield from prediction.margins(side, vectors)
+    weights, margins = yield from prediction.drops(side, vectors)
     integrated = (yield from gradients(prediction, side, sentence)) if with_gradients else None
     return Evidence(weights, margins, correlations(prediction.outputs[side], weights), integrated)
 

@@ -170,43 +170,36 @@ class Prediction:
         weights: Floats = next(iter(self.outputs[side].pooling.values()))[0]
         return weights
 
-    def drops(self, side: int, vectors: Floats, *, by_cosine: bool = False) -> Steps[Doubles]:
+    def drops(
+        self, side: int, vectors: Floats, *, by_cosine: bool = False
+    ) -> Steps[tuple[Doubles, Doubles | None]]:
         """(N,) how far the score falls when each of `vectors` (N, D) replaces that of the sentence `side`.
 
-        Exactly 0 for an unchanged vector: ranks would show the order of rounding errors.
+        And likewise the label's log-odds, which still differ where the probability rounds to 1; None without labels.
+        Exactly 0 for a vector that is unchanged but for rounding: ranks would show the order of rounding errors.
         """
-        full = 1.0 if by_cosine or self._scores is None else self._scores[0, self._label]
-        scores = yield from self.scores_with(side, vectors, by_cosine=by_cosine)
-        return self._where_changed(side, vectors, full - scores)
-
-    def margins(self, side: int, vectors: Floats) -> Steps[Doubles | None]:
-        """(N,) as `drops`, of the label's log-odds; None without labels.
-
-        Log-odds still differ where the probability rounds to 1.
-        """
-        card = self.run.model.card
-        if self._scores is None or not card.labels:
-            return None
-        odds = log_odds(
-            np.vstack([self._scores, (yield from self._label_scores(side, vectors))]),
-            self._label,
-            multi_label=card.multi_label,
-        )
-        return self._where_changed(side, vectors, odds[0] - odds[1:])
-
-    def _where_changed(self, side: int, vectors: Floats, drops: Doubles) -> Doubles:
-        """The drops (N,), with 0 where `vectors` (N, D) are that of the sentence `side`, but for rounding."""
-        vector = self.outputs[side].embedding
+        card, vector = self.run.model.card, self.outputs[side].embedding
         changed = np.abs(vectors - vector).max(axis=1) > UNCHANGED * np.abs(vector).max()
-        return np.where(changed, drops, 0.0)
-
-    def scores_with(self, side: int, vectors: Floats, *, by_cosine: bool = False) -> Steps[Doubles]:
-        """(N,) the score, or the cosine, when each of `vectors` (N, D) replaces that of the sentence `side`."""
         if by_cosine or self._scores is None:
-            size = self.run.model.card.dimension
-            return cosines(self.outputs[side].embedding[0, :size], vectors[:, :size])
+            return np.where(changed, 1.0 - self._cosines(side, vectors), 0.0), None
+        scores = np.vstack([self._scores, (yield from self._label_scores(side, vectors))])
+        measured = scores[:, self._label]
+        drops = np.where(changed, measured[0] - measured[1:], 0.0)
+        if not card.labels:
+            return drops, None
+        odds = log_odds(scores, self._label, multi_label=card.multi_label)
+        return drops, np.where(changed, odds[0] - odds[1:], 0.0)
+
+    def scores_with(self, side: int, vectors: Floats) -> Steps[Doubles]:
+        """(N,) the score, or the cosine, when each of `vectors` (N, D) replaces that of the sentence `side`."""
+        if self._scores is None:
+            return self._cosines(side, vectors)
         scores: Doubles = (yield from self._label_scores(side, vectors))[:, self._label]
         return scores
+
+    def _cosines(self, side: int, vectors: Floats) -> Doubles:
+        size = self.run.model.card.dimension
+        return cosines(self.outputs[side].embedding[0, :size], vectors[:, :size])
 
     def _label_scores(self, side: int, vectors: Floats) -> Steps[Doubles]:
         """(N, C) the scores of all labels with each of `vectors`."""
