@@ -79,14 +79,29 @@ def config() -> RunConfig:
         {
             "task": "sst2",
             "licence": "CC0-1.0",
-            "epochs": 4,
-            "patience": 4,
+            "epochs": 12,
+            "patience": 12,
             "encoder": {"name": "ms-san", "config": {"hidden": 12, "dropout": 0.1}},
             "words": {"dim": 12, "background_min_count": 2},
             "head": {"hidden": 8, "dropout": 0.1},
             "optimiser": {"batch": 8, "rate": 0.01, "word_lr": 0.01, "ema_decay": 0.5},
         }
     )
+
+
+@pytest.fixture(scope="session")
+def finished(
+    config: RunConfig,
+    data: Path,
+    pipeline: BuiltParser,
+    cache: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Paths:
+    """A run that has learned its task, which no test may change."""
+    run = tmp_path_factory.mktemp("finished") / "run"
+    paths = Paths(run, data, str(pipeline.folder), cache, Path("configs/toy-sst2.toml"))
+    train(config, paths)
+    return paths
 
 
 @pytest.fixture

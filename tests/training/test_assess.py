@@ -14,34 +14,33 @@ def flags(classes: list[int], count: int = 2) -> np.ndarray:
     return np.eye(count, dtype=bool)[classes]
 
 
-@pytest.mark.parametrize(("rows", "parts", "held"), [(100, 5, 100), (499, 5, 499), (600, 1, 60)])
-def test_every_row_once_and_a_tenth_of_very_many(rows: int, parts: int, held: int) -> None:
-    classes = [i % 2 for i in range(rows)]
-    texts = [f"text {i // 4} {i % 2}" for i in range(rows)]  # each occurs twice
-    found = assess.splits(flags(classes), texts, seed=1, most=500)
-    assert len(found) == parts
-    assert sum(len(part.held) for part in found) == held
-    for part in found:
-        assert not {texts[i] for i in part.train} & {texts[i] for i in part.held}
-        assert sorted([*part.train, *part.held]) == list(range(rows))
-    assert [
-        one.held.tolist() for one in assess.splits(flags(classes), texts, seed=1, most=500)
-    ] == [one.held.tolist() for one in found]
-
-
 @pytest.mark.parametrize(
-    ("rows", "labels", "texts", "parts"), [(800, 200, 800, 4), (510, 170, 510, 3), (600, 2, 6, 3)]
+    ("rows", "labels", "texts", "parts", "held"),
+    [
+        *((100, 2, 50, 5, 100), (499, 2, 250, 5, 499)),
+        (600, 2, 300, 1, 60),  # of very many a tenth, once
+        *(
+            (800, 200, 800, 4, 800),
+            (510, 170, 510, 3, 510),
+            (600, 2, 6, 3, 600),
+        ),  # few texts a label
+    ],
 )
-def test_many_rows_of_few_texts_a_label_are_held_out_once(
-    rows: int, labels: int, texts: int, parts: int
+def test_every_row_is_held_out_once_and_equal_texts_together(
+    rows: int, labels: int, texts: int, parts: int, held: int
 ) -> None:
-    classes = [i % texts % labels for i in range(rows)]
-    found = assess.splits(
-        flags(classes, labels), [i % texts for i in range(rows)], seed=1, most=500
+    groups = [i % texts for i in range(rows)]
+    classes = [group % labels for group in groups]
+    found, again = (
+        assess.splits(flags(classes, labels), groups, seed=1, most=500) for _ in range(2)
     )
+    rows_held = [part.held.tolist() for part in found]
+    assert rows_held == [part.held.tolist() for part in again]
     assert len(found) == parts
-    assert sorted(np.concatenate([part.held for part in found]).tolist()) == list(range(rows))
+    assert len(set().union(*rows_held)) == sum(map(len, rows_held)) == held
     for part in found:
+        assert sorted([*part.train, *part.held]) == list(range(rows))
+        assert not {groups[i] for i in part.train} & {groups[i] for i in part.held}
         assert {classes[i] for i in part.train} == set(classes)
 
 
@@ -135,16 +134,6 @@ def test_the_threshold_reaches_the_precision() -> None:
     held = made([4] * 10 + [3] * 25, [True] * 10 + tied)
     assert assess.threshold(held, 0.9) == pytest.approx(1 / (1 + np.exp(-4)))
     assert assess.threshold(held, 0.75) == pytest.approx(1 / (1 + np.exp(-3)))
-
-
-def test_the_temperature_undoes_a_factor() -> None:
-    rng = np.random.default_rng(0)
-    logits = rng.normal(size=(4000, 3)) * 2
-    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    classes = (chances.cumsum(axis=1) > rng.random((4000, 1))).argmax(axis=1)
-    held = held_out(logits * 3, flags(classes.tolist(), 3))
-    assert assess.temperature(held) == pytest.approx(3, rel=0.1)
-    assert held.divided(3).loss < held.loss
 
 
 def test_several_labels() -> None:

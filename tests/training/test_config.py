@@ -26,13 +26,11 @@ def write(folder: Path, text: str) -> Path:
         (GOOD + "[words]\nsubword_rows = 1025\n", r"words\.subword_rows: give 0, or at least 1026"),
         (GOOD + "[words]\nsubword_rows = 3_000_000_000\n", r"run\.toml: words\.subword_rows: "),
         (GOOD + "[teacher]\nrun = []\n", r"run\.toml: teacher\.run"),
-        (GOOD + "[teacher]\nrun = 3\n", r"run\.toml: teacher\.run: "),
         (GOOD + "[distillation]\ndimensions = [0]\n", r"run\.toml: distillation\.dimensions\.0: "),
         ("max_tokens = 32768\n" + GOOD, r"run\.toml: max_tokens: "),
         (GOOD.replace("MIT", ""), r"run\.toml: licence: "),
         ("seed = -1\n" + GOOD, r"run\.toml: seed: .* greater than or equal to 0"),
         ("seed = 4294967296\n" + GOOD, r"run\.toml: seed: .* less than 4294967296"),
-        ("seed = 'x'\n" + GOOD, "seed"),
         ("seed = ", "not TOML"),
         ("[encoder]\nname = 'ms-san'\n", "task"),
         (GOOD + "[head]\ndropout = 1.0\n", r"head\.dropout"),
@@ -46,7 +44,6 @@ def write(folder: Path, text: str) -> Path:
         (GOOD.replace("ms-san", "cross-encoder"), r"run\.toml: a cross-encoder needs the section"),
         (GOOD + "[encoder.config]\nheads = 3\n", r"run\.toml: encoder\.config: 3 heads over"),
         (GOOD + "[encoder.config]\nsize = 3\n", r"run\.toml: encoder\.config: .*'size'"),
-        (GOOD + "[encoder.config]\nhidden = -1\n", r"run\.toml: encoder\.config: "),
     ],
 )
 def test_a_wrong_file_is_named_with_its_field(tmp_path: Path, text: str, message: str) -> None:
@@ -102,14 +99,7 @@ def committed(folder: Path, name: str) -> Path:
     return file
 
 
-def test_a_run_outside_a_repository_has_no_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / "none"))
-    assert source_commit.source_commit() == ""
-
-
-def test_a_changed_source_is_dirty_and_a_changed_record_is_not(
+def test_a_changed_source_is_dirty_a_changed_record_is_not_and_elsewhere_is_no_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, record = (
@@ -121,3 +111,5 @@ def test_a_changed_source_is_dirty_and_a_changed_record_is_not(
     assert re.fullmatch(r"[0-9a-f]{12}", commit)
     source.write_text("after")
     assert source_commit.source_commit() == f"{commit}-dirty"
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "none"))
+    assert source_commit.source_commit() == ""

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.text.arrays import Ints
 from heedful.text.batch import collate
 from heedful.text.kinds import NLI_LABELS
 from heedful.text.parse import ParseJob, Parser
+from heedful.text.pieces import Lexicon
 from heedful.text.vocab import Vocab
 from heedful.training import fit
 from heedful.training.data import Examples, subsample, vocabulary
@@ -22,8 +24,7 @@ from heedful.training.labelled_texts import Row, text_key
 from heedful.training.parses import CHUNK, Parsed, parse
 from heedful.training.prepare import neighbourhoods
 from heedful.training.tasks.base import Example, Source, Task
-from tests.builders import BuiltParser
-from tests.training.sentences import sentence
+from tests.builders import BuiltParser, build_pieces
 from tools.tasks.folds import FOLDS, ten_folds
 from tools.tasks.labelled import held_out
 from tools.tasks.splits import stratified_split
@@ -44,35 +45,37 @@ def parsed(pipeline: BuiltParser, cache: Path, texts: Sequence[str] = TEXTS) -> 
     )
 
 
-def test_parsed_once_and_kept(pipeline: BuiltParser, tmp_path: Path) -> None:
+def tokens(found: Parsed, text: str) -> tuple[list[str], Ints]:
+    """The tokens and the heads of a text."""
+    span = slice(*found.bounds[found.index[text] :][:2])
+    return found.tokens[span], found.heads[span].astype(np.int64)
+
+
+def as_parsed_alone(found: Parsed, parser: Parser, texts: Sequence[str]) -> None:
+    jobs = [ParseJob(text, 4, tree=True) for text in texts]
+    for text, one in zip(texts, parser.parse(jobs), strict=True):
+        words, heads = tokens(found, text)
+        assert words == list(one.tokens)
+        np.testing.assert_array_equal(heads, one.heads)
+
+
+def test_parsed_once_and_kept(pipeline: BuiltParser, parser: Parser, tmp_path: Path) -> None:
     first = parsed(pipeline, tmp_path)
     (file,) = tmp_path.iterdir()
     written = file.stat().st_mtime_ns
-    again = parsed(pipeline, tmp_path)
+    assert parsed(pipeline, tmp_path).tokens == first.tokens
     assert file.stat().st_mtime_ns == written
-    assert again.tokens == first.tokens
     parsed(BuiltParser(pipeline.folder, pipeline.name, "0" * 64), tmp_path)
     assert len(list(tmp_path.iterdir())) == 2  # another parser's are another file
-    parser = Parser.load(pipeline.folder)
-    vocab = Vocab(["kids", "hands"])
-    rows = first.rows(vocab)
-    assert "  " not in first.index  # holds no token
-    for text, i in first.index.items():
-        (expected,) = parser.parse([ParseJob(text, 4, tree=True)])
-        found = sentence(rows, i)
-        np.testing.assert_array_equal(found.heads, expected.heads)
-        np.testing.assert_array_equal(found.ids, vocab.ids(expected.tokens))
+    assert list(first.index) == TEXTS[:3]  # the last holds no token
+    as_parsed_alone(first, parser, TEXTS[:3])
 
 
-def test_many_texts_are_parsed_in_processes(pipeline: BuiltParser, tmp_path: Path) -> None:
+def test_many_texts_are_parsed_in_processes(
+    pipeline: BuiltParser, parser: Parser, tmp_path: Path
+) -> None:
     texts = [f"{text} {i}" for i in range(CHUNK // 4 + 1) for text in TEXTS]
-    together = parsed(pipeline, tmp_path, texts)
-    for text in texts[:3]:
-        alone = parsed(pipeline, tmp_path, [text])
-        i, span = together.index[text], slice(*together.bounds[together.index[text] :][:2])
-        assert together.tokens[span] == alone.tokens
-        np.testing.assert_array_equal(together.heads[span], alone.heads)
-        assert len(sentence(together.rows(Vocab([])), i)) == len(alone.tokens)
+    as_parsed_alone(parsed(pipeline, tmp_path, texts), parser, [*texts[:3], *texts[-9:]])
 
 
 def test_vocabulary() -> None:
@@ -106,40 +109,36 @@ def test_examples_are_drawn_alike_each_time_and_their_sources_say_so() -> None:
     assert subsample(parts, 100) is parts
 
 
-def test_batches_hold_every_example_once(pipeline: BuiltParser, cache: Path) -> None:
-    pairs = [Example((a, b), i % 3) for i, a in enumerate(TEXTS[:3]) for b in TEXTS[:3]]
-    texts = parsed(pipeline, cache)
-    examples = Examples.of([*pairs, Example(("  ", "A dog"), 0)], texts.rows(Vocab(["a", "dog"])))
-    assert len(examples) == len(pairs)  # the one without a token is left out
-
-    def seen(rng: np.random.Generator | None) -> Counter[tuple[bytes, bytes, int]]:
-        found: Counter[tuple[bytes, bytes, int]] = Counter()
-        for (first, second), labels in examples.batches(2, rng):
-            assert len(first.ids) == len(second.ids) == len(labels) <= 3
-            for row, label in enumerate(labels):
-                cut = [side.ids[row, : side.lengths[row]].tobytes() for side in (first, second)]
-                found[cut[0], cut[1], int(label)] += 1
-        return found
-
-    assert seen(None) == seen(np.random.default_rng(1))
-    assert sum(seen(None).values()) == len(pairs)
-
-
-@pytest.mark.parametrize("composed", [0, 4096])
-def test_a_batch_is_what_collate_makes_of_its_sentences(
-    pipeline: BuiltParser, cache: Path, composed: int
+@pytest.mark.parametrize(
+    "lexicon",
+    [Vocab(["a", "dog", "kids"]), Vocab(["a", "dog", "kids"], 4096), build_pieces()],
+    ids=["words", "composed words", "pieces"],
+)
+def test_a_batch_is_what_serving_makes_of_its_texts(
+    pipeline: BuiltParser, cache: Path, lexicon: Lexicon
 ) -> None:
-    rows = parsed(pipeline, cache).rows(Vocab(["a", "dog", "kids"], composed))
-    chosen = np.array([2, 0, 1, 0])
-    found, expected = rows.batch(chosen, None), collate([sentence(rows, i) for i in chosen])
-    for name in ("ids", "heads", "lengths", "features"):
+    texts = parsed(pipeline, cache)
+    rows = texts.rows(lexicon)
+    chosen = [2, 0, 1, 0]
+    found = rows.batch(np.array(chosen), None)
+    expected = collate([lexicon.sentence(*tokens(texts, TEXTS[i])) for i in chosen])
+    for name in ("ids", "heads", "lengths", "features", "pieces"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    if composed:
-        every = rows.batch(chosen, lambda words: np.ones(words, bool))
+    if rows.spelling:
+        every = rows.batch(np.array(chosen), lambda words: np.ones(words, bool))
         inside = np.arange(every.ids.shape[1]) < every.lengths[:, None]
         assert every.ids[inside].tolist() == list(range(-1, -1 - inside.sum(), -1))
         assert every.features is not None
         assert len(every.features) == inside.sum()
+
+
+def test_a_text_of_more_pieces_than_are_read_is_left_out(
+    pipeline: BuiltParser, cache: Path
+) -> None:
+    texts = parsed(pipeline, cache)
+    longest = max(len(build_pieces().sentence(*tokens(texts, text)).ids) for text in TEXTS[:3])
+    for limit, count in ((longest, 3), (longest - 1, 2)):
+        assert len(texts.rows(build_pieces(limit)).index) == count
 
 
 def test_a_batch_holds_one_length_or_mixed_lengths(pipeline: BuiltParser, cache: Path) -> None:
@@ -157,15 +156,24 @@ def test_a_batch_holds_one_length_or_mixed_lengths(pipeline: BuiltParser, cache:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 9, 64 * 2 + 1])  # runs of 64 batches
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_a_last_row_alone_joins_the_batch_before_it(
+def test_batches_hold_every_pair_once_and_a_last_one_alone_joins_the_batch_before_it(
     pipeline: BuiltParser, cache: Path, count: int, size: int
 ) -> None:
-    rows = parsed(pipeline, cache).rows(Vocab(["a"]))
-    examples = Examples.of([Example((TEXTS[i % 3],), i) for i in range(count)], rows)
-    groups = [targets for _, targets in examples.batches(size, np.random.default_rng(0))]
-    assert sorted(np.concatenate(groups)) == list(range(count))
-    assert len(groups) == examples.steps(size)
-    sizes = [len(group) for group in groups]
+    vocab = Vocab(["kids", "dog"])
+    texts = parsed(pipeline, cache)
+    ids = {text: vocab.sentence(*tokens(texts, text)).ids.tolist() for text in TEXTS[:3]}
+    pairs = [Example((TEXTS[i % 3], TEXTS[(i + 1) % 3]), i) for i in range(count)]
+    examples = Examples.of([*pairs, Example(("  ", "A dog"), 0)], texts.rows(vocab))
+    for rng in (None, np.random.default_rng(0)):
+        sizes, seen = [], []
+        for sides, targets in examples.batches(size, rng):
+            sizes.append(len(targets))
+            seen += targets.tolist()
+            for row, target in enumerate(targets.astype(int)):
+                for side, text in zip(sides, pairs[target].texts, strict=True):
+                    assert side.ids[row, : side.lengths[row]].tolist() == ids[text]
+        assert sorted(seen) == list(range(count))  # the one without a token is left out
+    assert len(sizes) == examples.steps(size)
     assert max(sizes) <= size + 1
     assert sizes.count(size + 1) <= 1
     if size > 1 and count > 1:
@@ -247,7 +255,6 @@ def test_equal_texts_of_a_users_file_stay_on_one_side() -> None:
     assert [len(part) for part in parts] == [324, 36, 40]
     texts = [{text_key(one.texts) for one in part} for part in parts]
     assert sum(map(len, texts)) == 200 == len(set().union(*texts))
-    assert parts == splits(fit.make_task(labelled(400), FILE, words=(), seed=1, held=held))
     all_rows = splits(fit.make_task(labelled(400), FILE, words=(), seed=1))
     assert [len(part) for part in all_rows] == [400, 40, 0]
     with pytest.raises(DataError, match=r"my\.csv: 4 rows of 2 labels are too few"):

@@ -17,26 +17,9 @@ from heedful.training.objectives import Objective, make_objective
 from heedful.training.restore import restore
 from heedful.training.tasks import get
 from heedful.training.tasks.base import UNLABELLED, Example
-from tests.builders import BuiltParser
 from tests.training.conftest import changed, train
 
 GOOD, AWFUL = "a movie is good", "a movie is awful and long"
-
-
-@pytest.fixture(scope="module")
-def teacher(
-    config: RunConfig,
-    data: Path,
-    pipeline: BuiltParser,
-    cache: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
-    """A finished run, which no test may change."""
-    folder = tmp_path_factory.mktemp("teacher") / "run"
-    file = Path("configs/toy-sst2.toml")
-    paths = Paths(folder, data, str(pipeline.folder), cache, file)
-    train(changed(config, epochs=12, patience=12), paths)
-    return folder
 
 
 def taught(config: RunConfig, run: Path, weight: float, **more: float) -> RunConfig:
@@ -48,7 +31,7 @@ def goal(config: RunConfig, paths: Paths, cache: Path, kind: Kind = "classificat
 
 
 def test_targets_are_the_label_and_the_teacher_s_answer_mixed(
-    teacher: Path, config: RunConfig, paths: Paths, tmp_path: Path
+    config: RunConfig, finished: Paths, paths: Paths, tmp_path: Path
 ) -> None:
     examples = [
         Example((GOOD,), 1),
@@ -56,7 +39,7 @@ def test_targets_are_the_label_and_the_teacher_s_answer_mixed(
         Example((AWFUL,), 0),
         Example((GOOD,), UNLABELLED),
     ]
-    restored = restore(teacher)
+    restored = restore(finished.run)
     answers = []
     for parse in Parser.load(paths.parser).parse(
         [ParseJob(text, config.max_tokens, True) for text in (GOOD, AWFUL)]
@@ -65,7 +48,7 @@ def test_targets_are_the_label_and_the_teacher_s_answer_mixed(
         arrays = ids, torch.tensor([len(parse)]), torch.from_numpy(parse.heads)[None]
         vectors = restored.model.sentence(*arrays, torch.tensor(1.0))
         answers.append(restored.model.head(vectors).softmax(-1)[0].detach().numpy())
-    mixing = goal(taught(config, teacher, 0.75), paths, tmp_path / "cache")
+    mixing = goal(taught(config, finished.run, 0.75), paths, tmp_path / "cache")
     expected = [
         [0.75 * answers[0][0], 0.25 + 0.75 * answers[0][1]],
         [0.25 + 0.375, 0.375],
@@ -80,17 +63,17 @@ def test_targets_are_the_label_and_the_teacher_s_answer_mixed(
 
 
 def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
-    teacher: Path, config: RunConfig, paths: Paths, tmp_path: Path
+    config: RunConfig, finished: Paths, paths: Paths, tmp_path: Path
 ) -> None:
     """With all the weight on the teacher the labels say nothing."""
     right = get(config.task).train[0].read(paths.data)
     cache = tmp_path / "cache"
-    answers = probabilities(teacher, right, classes=2, pipeline=paths.parser, cache=cache)
+    answers = probabilities(finished.run, right, classes=2, pipeline=paths.parser, cache=cache)
     wrong = [Example(one.texts, 1 - one.label) for one in right]
-    learner = changed(taught(config, teacher, 1), epochs=40, patience=40)
+    learner = changed(taught(config, finished.run, 1), epochs=40, patience=40)
     np.testing.assert_allclose(goal(learner, paths, cache).targets(wrong), answers, atol=1e-6)
 
-    mixing = goal(taught(config, teacher, 0.5, min_teacher_label_prob=0.4), paths, cache)
+    mixing = goal(taught(config, finished.run, 0.5, min_teacher_label_prob=0.4), paths, cache)
     for asked in (right, wrong):
         labels = np.eye(2)[[int(one.label) for one in asked]]
         agreed = (answers * labels).sum(1, keepdims=True) >= 0.4
@@ -106,10 +89,10 @@ def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
     pupil = replace(paths, run=tmp_path / "pupil")
     record = train(learner, pupil)
     assert record["dev"]["value"] == 1.0
-    settings = {"run": str(teacher), "weight": 1.0, "min_teacher_label_prob": 0.0}
+    settings = {"run": str(finished.run), "weight": 1.0, "min_teacher_label_prob": 0.0}
     assert record["config"]["teacher"] == settings
-    assert run.read(pupil.run).training.teacher == str(teacher)
-    assert run.read(teacher).training.teacher == ""
+    assert run.read(pupil.run).training.teacher == str(finished.run)
+    assert run.read(finished.run).training.teacher == ""
 
 
 def test_what_nobody_can_teach_is_refused_before_anything_is_parsed(

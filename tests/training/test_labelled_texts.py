@@ -2,12 +2,13 @@
 
 import gzip
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 from heedful.files.rows import MAX_LINE
@@ -18,8 +19,8 @@ GOOD = "text,label\ngood film,pos\nfine film,pos\nbad film,neg\npoor film,neg\n"
 ROWS = [tuple(line.split(",")) for line in GOOD.splitlines()[1:]]
 LINES = "".join(json.dumps(dict(zip(("text", "label"), row, strict=True))) + "\n" for row in ROWS)
 ZIPPED = gzip.compress(GOOD.encode(), mtime=0)  # the same bytes in each process of the tests
-WRITERS = {".parquet": "to_parquet", ".xlsx": "to_excel"}
-ENGINES = {".parquet": "pyarrow", ".xlsx": "openpyxl"}
+FIRST = {".parquet": 1, ".xlsx": 2}
+"""The number of the first row under the names of the columns."""
 
 
 def write(folder: Path, name: str, content: str | bytes) -> Path:
@@ -35,12 +36,9 @@ def labelled(file: Path, **reading: Any) -> list[tuple[str, ...]]:
     return [(*row.texts, row.label) for row in read(file, ("text",), "label", Reading(**options))]
 
 
-def write_frame(file: Path, columns: Mapping[str, Any], **dtypes: str) -> Path:
-    """A table written by pandas; the test is skipped where it or its engine is not installed."""
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip(ENGINES[file.suffix])
-    frame = pandas.DataFrame(columns).astype(dtypes)
-    getattr(frame, WRITERS[file.suffix])(file, index=False)
+def write_frame(file: Path, columns: Mapping[str, Any]) -> Path:
+    frame = pandas.DataFrame(columns)
+    frame.to_parquet(file) if file.suffix == ".parquet" else frame.to_excel(file, index=False)
     return file
 
 
@@ -64,7 +62,6 @@ def test_rows_know_where_they_begin(tmp_path: Path) -> None:
 def test_a_label_has_one_spelling_in_every_format(
     tmp_path: Path, labels: list[object], spelled: list[str]
 ) -> None:
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"text": ["a", "b", "c", "d", "e"], "label": [*labels, None]})
     whole = pandas.DataFrame({"text": ["a", "b", "c", "d"], "label": labels})
     excels = whole.to_csv(index=False, sep=";").replace("True", "TRUE").replace("False", "FALSE")
@@ -122,10 +119,8 @@ WHOLE_FILES: list[tuple[str, str | bytes, str]] = [
     ("t.docx", GOOD, r"t\.docx: .*give it one of \.csv, \.tsv, \.jsonl"),
     ("t.parquet.gz", GOOD, r"t\.parquet\.gz: the file's suffix names its format"),
     ("t.csv.gz", ZIPPED[:-9], r"t\.csv\.gz is a damaged or incomplete gzip file"),
-    ("t.csv", GOOD.replace("label", "class"), r"t\.csv:1: no column 'label'.*text, class"),
     ("t.csv", "", r"t\.csv holds no row"),
     ("t.csv", "text,label\n", r"t\.csv holds no row"),
-    ("t.tsv", "text\tlabel\nso\tso\tneg\n", r"t\.tsv:2: 3 cells .* tab"),
     ("t.csv", GOOD.replace("neg", "pos"), r"t\.csv:2: every row has the label 'pos'"),
     ("t.csv", NUMBERS, "holds 40 different numbers, .*fit Ridge"),
     ("t.tsv", AMOUNTS, "holds 40 different numbers, .*fit Ridge"),
@@ -179,8 +174,6 @@ def test_all_faults_are_in_one_message(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "reading"),
     [
-        ("t.csv", GOOD.replace(",", ";"), Reading()),
-        ("t.csv", GOOD.replace(",", "|"), Reading()),
         ("t.csv", GOOD[11:].replace("\n", "\r\n"), Reading(header=False)),
         ("t.csv", GOOD.replace(",", "^"), Reading(delimiter="^")),
         ("T.CSV", "\ufeff" + GOOD, Reading()),
@@ -240,40 +233,32 @@ def test_a_folder_of_texts(tmp_path: Path) -> None:
         labelled(tmp_path / "none")
 
 
-@pytest.mark.parametrize("suffix", WRITERS)
-def test_tables_of_pandas(tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize("suffix", FIRST)
+def test_tables_of_pandas(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What looks missing is a text, and rows of parquet are counted as `heedful embed` does."""
-    file = tmp_path / f"t{suffix}"
-    if find_spec("pandas") is None:
-        file.write_bytes(b"")
-        with pytest.raises(DataError, match=r"pip install pandas pyarrow openpyxl, or save"):
-            labelled(file)
-        return
     columns = {"text": ["a", "b", None, "c", "d"], "label": [1, 1, 2, 2, 2]}
-    file = write_frame(file, columns).rename(tmp_path / f"T{suffix.upper()}")
+    file = write_frame(tmp_path / f"t{suffix}", columns).rename(tmp_path / f"T{suffix.upper()}")
     rows = read(file, ("text",), "label", Reading(drop_blank=True))
-    first = {".parquet": 1, ".xlsx": 2}[suffix]
     expected = [(0, "a", "1"), (1, "b", "1"), (3, "c", "2"), (4, "d", "2")]
-    assert [(row.line - first, *row.texts, row.label) for row in rows] == expected
+    assert [(row.line - FIRST[suffix], *row.texts, row.label) for row in rows] == expected
     with pytest.raises(DataError, match=r"no column 'class': it has text, label"):
         read(file, ("text",), "class")
 
     words, named = ["n/a", "null", "NaN", "d", "e"], ["None"] * 2 + ["Some"] * 2
     file = write_frame(tmp_path / f"t{suffix}", {"text": words, "label": [*named, ""]})
     assert labelled(file, drop_blank=True) == list(zip(words[:4], named, strict=True))
-    write_frame(file, {"text": list("abcde"), "label": [1, 1, 2, 2, None]}, label="Int64")
-    assert [label for _, label in labelled(file, drop_blank=True)] == ["1", "1", "2", "2"]
     for broken in (b"", b"no table", b"PK\x05\x06" + bytes(18)):  # the last is an empty archive
         file.write_bytes(broken)
         with pytest.raises(DataError, match=rf"t\{suffix} cannot be read as \{suffix}: save it"):
             labelled(file)
     with pytest.raises(DataError, match=r"none\..* cannot be read: .*No such file"):
         labelled(file.with_stem("none"))
+    monkeypatch.setitem(sys.modules, "pandas", None)  # an import of it raises
+    with pytest.raises(DataError, match=r"pip install pandas pyarrow openpyxl, or save"):
+        labelled(file)
 
 
 def test_sheets_without_a_header_and_beside_others(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("openpyxl")
     file = tmp_path / "t.xlsx"
     cells: list[tuple[str, int]] = [("a", 1), ("b", 1), ("c", 2), ("d", 2)]
     pandas.DataFrame(cells).to_excel(file, header=False, index=False)
@@ -306,6 +291,6 @@ def test_lists_and_bytes_of_parquet_are_no_labels_and_texts(tmp_path: Path) -> N
         write_frame(file, {**good, column: values})
         with pytest.raises(DataError, match=must.format(column, more)):
             labelled(file)
-    categories = {"text": "category", "label": "category"}
-    write_frame(file, {**good, "label": [True, True, False, False]}, **categories)
+    frame = pandas.DataFrame({**good, "label": [True, True, False, False]}).astype("category")
+    frame.to_parquet(file)
     assert [label for _, label in labelled(file)] == ["true"] * 2 + ["false"] * 2

@@ -1,5 +1,7 @@
 """Linear models of words and vectors against scikit-learn's, and students of texts without labels."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,6 +13,7 @@ from heedful.training.bag import Bag
 from heedful.training.linear import ClassWeight, Linear, Recipe, Texts, recipes
 from heedful.training.pseudo_labels import FineTunedTeacher, FrozenTeacher, Lesson
 from heedful.training.soft_logistic import soft_logistic
+from tests.transformer import tiny_encoder
 
 TEXTS = ["a b c", "a d e f", "b d", "c", "f e d c b a"]
 RANDOM = np.random.default_rng(0)
@@ -127,12 +130,13 @@ def test_a_student_honours_class_weights(weight: ClassWeight, share: float) -> N
     np.testing.assert_allclose(found[:, 1], share, atol=1e-2)
 
 
-def test_a_teacher_fine_tuned_in_another_process_answers_the_same() -> None:
+def test_a_teacher_fine_tuned_in_another_process_answers_the_same(tmp_path: Path) -> None:
+    encoder = str(tiny_encoder(tmp_path / "encoder", 12))
     rows = [f"{word} is a {kind}" for kind in ("fruit", "colour") for word in ("plum", "lime")]
     targets = np.eye(2, dtype=bool)[[0, 1, 0, 1]]
     recipe = Recipe(words=True, vectors=True, strength=1, teacher="fine-tuned")
     parts = [np.arange(4), np.array([3, 0, 1])]
-    here, there = (FineTunedTeacher(rows, ["peach", "a lime"], seed=1) for _ in range(2))
+    here, there = (FineTunedTeacher(rows, ["peach", "a lime"], 1, encoder) for _ in range(2))
     there.prepare(recipe, parts, targets, processes=2)
     assert len(there._answers) == 2
     expected = here.answers(recipe, parts[1], targets[parts[1]])

@@ -1,9 +1,8 @@
-"""Metrics and the calibration error against their definitions, in loops; scores of a split and where they are kept."""
+"""Metrics, the temperature and the calibration error; scores of a split and where they are kept."""
 
 import json
 import math
 from collections.abc import Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,42 +11,23 @@ import numpy.typing as npt
 import pytest
 
 from heedful.runtime.answers import softmax
-from heedful.text.arrays import Doubles
-from heedful.training import checkpoint
-from heedful.training.errors import ConfigError, DataError, RunDamaged
+from heedful.training import assess, checkpoint
+from heedful.training.assess import HeldOut
+from heedful.training.errors import ConfigError, DataError
 from heedful.training.metrics import Score, fit_temperature, mse, ndcg, pearson, spearman
 from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 from tools.scoring import measure, record_score
 from tools.suites.figures import calibration_error
 
 
-def r(a: Doubles, b: Doubles) -> float:
-    a, b = a - sum(a) / len(a), b - sum(b) / len(b)
-    return float(sum(a * b) / math.sqrt(sum(a * a) * sum(b * b)))
-
-
-def ranks(values: Doubles) -> Doubles:
-    """1 + how many are smaller + half of how many others are equal."""
-    found = [1 + sum(values < one) + (sum(values == one) - 1) / 2 for one in values]
-    return np.array(found, np.float64)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_correlations_and_error_are_their_definitions(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    gold = rng.integers(1, 6, 30).astype(float)
-    answers = np.round(gold + rng.normal(size=30), 0)  # ties on both sides
-    assert pearson(answers, gold) == pytest.approx(r(answers, gold))
-    assert spearman(answers, gold) == pytest.approx(r(ranks(answers), ranks(gold)))
-    errors = [(a - b) ** 2 for a, b in zip(answers, gold, strict=True)]
-    assert mse(answers, gold) == pytest.approx(sum(errors) / 30)
-
-
-def test_a_constant_side_correlates_with_nothing() -> None:
-    for metric, flat in product((pearson, spearman), (0, 1)):
-        answers = [np.arange(4.0), np.arange(4.0)]
-        answers[flat] = np.full(4, 2.5)
-        assert metric(*answers) == 0.0
+def test_correlations_and_error_are_those_by_hand() -> None:
+    """Equal answers share their ranks: 2.5, 1, 2.5 and 4. A constant side correlates with nothing."""
+    answers, gold, flat = np.array([2.0, 1, 2, 5]), np.arange(1.0, 5), np.full(4, 2.5)
+    assert pearson(answers, gold) == pytest.approx(5 / math.sqrt(9 * 5))
+    assert spearman(answers, gold) == pytest.approx(3 / math.sqrt(4.5 * 5))
+    assert mse(answers, gold) == 1
+    for metric in (pearson, spearman):
+        assert metric(flat, gold) == metric(gold, flat) == 0.0
 
 
 def test_ndcg_is_the_mean_over_queries_of_discounted_gains() -> None:
@@ -76,6 +56,9 @@ def test_the_temperature_is_found_and_calibrates(temperature: float) -> None:
     found = fit_temperature(logits, classes)
     assert found == pytest.approx(temperature, rel=0.03)
     assert calibration_error(softmax(logits / found), classes) < 0.012
+    rows = np.arange(len(classes))
+    held = HeldOut(rows, logits, np.eye(3, dtype=bool)[classes], 0 * rows)
+    assert assess.temperature(held) == pytest.approx(found, rel=1e-3)
 
 
 def test_the_calibration_error_is_that_of_a_loop() -> None:
@@ -131,6 +114,3 @@ def test_a_score_replaces_that_of_its_own_split(tmp_path: Path) -> None:
         record_score(score, tmp_path)
     found = json.loads((tmp_path / checkpoint.SCORES).read_text())
     assert found == [score.as_dict() for score in scores[1:]]
-    (tmp_path / checkpoint.SCORES).write_text("[{")
-    with pytest.raises(RunDamaged, match=r"scores\.json is .*; remove it and evaluate"):
-        record_score(score, tmp_path)

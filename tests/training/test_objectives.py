@@ -3,10 +3,9 @@
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from hypothesis import given
@@ -25,7 +24,6 @@ from heedful.training.data import Examples
 from heedful.training.metrics import dev_metric
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import (
-    Distillation,
     Objective,
     dev_score,
     make_objective,
@@ -33,6 +31,7 @@ from heedful.training.objectives import (
 )
 from heedful.training.tasks.base import Example
 from tests.builders import WORDS, word_table
+from tests.reference.arithmetic import softmax
 from tests.training.conftest import changed
 
 LABELS: dict[Kind, tuple[str, ...]] = {
@@ -64,12 +63,7 @@ def numbers(tensor: torch.Tensor) -> Doubles:
     return tensor.detach().double().numpy()
 
 
-def softmax(row: Doubles) -> Doubles:
-    powers = np.exp(row - row.max())
-    return np.asarray(powers / powers.sum())
-
-
-def cosine(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
+def cosine(a: Doubles, b: Doubles) -> float:
     return float(a @ b / math.sqrt((a @ a) * (b @ b)))
 
 
@@ -79,11 +73,9 @@ def test_classes_learn_by_cross_entropy(kind: Kind, config: RunConfig) -> None:
     batch = sides(2 if kind == "nli" else 1)
     targets = goal.targets([Example(("x",), label) for label in (0, 1, 1, 0, 1)])
     logits = numbers(model(batch))
-    expected = []
-    for row, target in zip(logits, targets, strict=True):
-        expected.append(-np.log(softmax(row)[target]))
+    likely = [softmax(row)[target] for row, target in zip(logits, targets, strict=True)]
     loss = goal.loss(model, batch, torch.from_numpy(targets))
-    assert loss.item() == pytest.approx(sum(expected) / 5, rel=1e-5)
+    assert loss.item() == pytest.approx(-np.log(likely).mean(), rel=1e-5)
     assert goal.answer(model, batch).tolist() == [int(np.argmax(row)) for row in logits]
 
 
@@ -169,28 +161,10 @@ def test_distillation_is_its_two_parts_at_every_size(config: RunConfig) -> None:
         cut = vectors[:, :size]
         regression = np.mean([1 - cosine(a, b) for a, b in zip(cut, wide[:, :size], strict=True)])
         wanted, found = ([others(rows, i) for i in range(5)] for rows in (wide, cut))
-        shares = [(softmax(p / 0.5), softmax(q / 0.5)) for p, q in zip(wanted, found, strict=True)]
-        ranking = np.mean([(p * np.log(p / q)).sum() for p, q in shares])
+        shares = [np.array([softmax(list(row / 0.5)) for row in side]) for side in (wanted, found)]
+        ranking = (shares[0] * np.log(shares[0] / shares[1])).sum(axis=1).mean()
         expected.append(2 * regression + 3 * ranking)
     loss = goal.loss(model, [first], torch.from_numpy(teacher))
     assert loss.item() == pytest.approx(np.mean(expected), rel=1e-3)
     answers = list(map(cosine, vectors, numbers(model.encode(second))))
     np.testing.assert_allclose(numbers(goal.answer(model, [first, second])), answers, rtol=1e-4)
-
-
-def test_the_teacher_is_asked_once(tmp_path: Path, config: RunConfig) -> None:
-    goal = Distillation(config.distillation, tmp_path, "cpu")
-    texts = ["Kids wash their hands.", "Children clean themselves.", "The stock market fell."]
-    examples = [Example((text,), 0) for text in (*texts, texts[0])]
-    first = goal.targets(examples)
-    (file,) = (tmp_path / "teacher").iterdir()
-    written = file.stat().st_mtime_ns
-    more = goal.targets([Example(("It rains.",), 0), *examples[::-1]])
-    np.testing.assert_array_equal(more[1:], first[::-1])
-    assert file.stat().st_mtime_ns == written
-    assert len(list((tmp_path / "teacher").iterdir())) == 2, "only the new text was read"
-    assert first.shape == (4, 384)
-    wide = first.astype(np.float64)
-    np.testing.assert_array_equal(wide[0], wide[3])
-    np.testing.assert_allclose((wide**2).sum(1), 1, atol=1e-3)
-    assert cosine(wide[0], wide[1]) > 0.6 > 0.2 > cosine(wide[0], wide[2])

@@ -19,7 +19,7 @@ from heedful.text.graph import open_session
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import tasks
 from heedful.training.config import Paths, RunConfig, TeacherConfig
-from heedful.training.errors import ConfigError, RunDamaged
+from heedful.training.errors import RunDamaged
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import make_objective
 from heedful.training.restore_bundle import TOLERANCE, restore_bundle
@@ -153,10 +153,3 @@ def test_a_bundle_of_another_model_is_refused(tmp_path: Path) -> None:
     (folder / CARD).write_text(json.dumps(card))
     with pytest.raises(RunDamaged, match="has the shape"):
         restore_bundle(folder)
-    config = configuration(read(BUNDLES / "lama-r8").card, BUNDLES / "lama-r8")
-    wrong = changed(config, encoder={"config": {"hidden": 20}})
-    vocab = Vocab(["good"], config.words.subword_rows)
-    vocab.save(tmp_path / "vocab.txt")
-    small = make_model(wrong, "classification", 8, torch.zeros(len(vocab), 100))
-    with pytest.raises(ConfigError, match="init_from: bundles/lama-r8 holds another model"):
-        load_initial_weights(wrong, small, tasks.get("r8"), tmp_path / "vocab.txt")

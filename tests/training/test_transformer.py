@@ -1,29 +1,22 @@
 """The transformer of a run: what is loaded, what is refused, what is trained at which rate, what is read once."""
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from heedful.files.atomic import write_json
-from heedful.text.batch import collate
-from heedful.text.pieces import Pieces
 from heedful.training import checkpoint, tasks, teachers, transformer
 from heedful.training.config import OptimiserConfig, RunConfig, TransformerConfig
-from heedful.training.data import Examples
 from heedful.training.errors import ConfigError, DataMissing
 from heedful.training.model import TrainingModel, make_model
 from heedful.training.optimise import make_optimisers
-from heedful.training.parses import Parsed
 from heedful.training.start import load_initial_weights
-from heedful.training.tasks.base import Example
 from tests.training.conftest import changed
-from tests.training.sentences import sentence
 from tests.transformer import tiny_folder
 
 DIM = 12
@@ -164,12 +157,9 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
     second = changed(first, encoder=words, freeze=frozen, init_from=start)
     task, before = tasks.get("nli"), model(first, "nli", 3)
 
-    def save(run: RunConfig, weights: TrainingModel) -> None:
-        fields = {"config": run.model_dump(mode="json"), "kind": "nli", "data": []}
-        write_json(start / checkpoint.RECORD, {**fields, "labels": task.labels})
-        checkpoint.save_best(start, weights.trained_state_dict())
-
-    save(first, before)
+    record = {"config": first.model_dump(mode="json"), "kind": "nli", "data": []}
+    write_json(start / checkpoint.RECORD, {**record, "labels": task.labels})
+    checkpoint.save_best(start, before.trained_state_dict())
     wider = model(second, "nli", 3)
     load_initial_weights(second, wider, task, lexicon)
     for weight, value in before.state_dict().items():
@@ -188,37 +178,3 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
     dropping = [one for one in wider.train().sentence.modules() if isinstance(one, nn.Dropout)]
     assert {one.training for one in dropping} == {"transformer" not in frozen}
     assert all(one.training for one in wider.head.modules())
-    save(second, wider)
-    back = changed(first, init_from=start)
-    with pytest.raises(ConfigError, match=r"init_from: .* holds another model"):
-        load_initial_weights(back, model(first, "nli", 3), task, lexicon)
-
-
-def parsed(texts: Mapping[str, Sequence[str]]) -> Parsed:
-    """Texts of these tokens, whose governors are themselves."""
-    heads = [np.arange(len(tokens)) for tokens in texts.values()]
-    return Parsed(
-        {text: i for i, text in enumerate(texts)},
-        [token for tokens in texts.values() for token in tokens],
-        np.concatenate(heads).astype(np.int16),
-        np.cumsum([0, *map(len, heads)]),
-    )
-
-
-def test_rows_are_the_sentences_that_serving_makes(folder: Path) -> None:
-    pieces = Pieces.load(folder / "tokenizer.json")
-    texts = {"short": ["a", "ballgame"], "long": ["unheard"] * 15, "other": ["\u200d", "dog", "."]}
-    rows = parsed(texts).rows(pieces)
-    assert list(rows.index) == ["short", "other"]  # 105 pieces are more than are read
-    for text in ("short", "other"):
-        expected = pieces.sentence(texts[text], np.arange(len(texts[text])))
-        assert sentence(rows, rows.index[text]).key == expected.key
-    chosen = np.array([2, 0, 2])
-    found, together = rows.batch(chosen, None), collate([sentence(rows, i) for i in chosen])
-    for name in ("ids", "heads", "lengths", "pieces"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(together, name))
-    examples = Examples.of([Example((text,), 0) for text in texts], rows)
-    (((batch,), _),) = examples.batches(8, None)
-    assert batch.ids.shape == (2, 5)
-    assert batch.pieces is not None
-    assert batch.pieces.tolist() == [[1, 2, 0], [1, 1, 1]]
