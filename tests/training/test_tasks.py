@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from heedful.training import tasks
 from heedful.training.data_folder import ADDRESSES, VARIABLE, data_folder
@@ -267,34 +265,10 @@ def test_matched_mnli_learns_no_premise_of_its_dev_split() -> None:
     assert not set(train) & set(dev)
 
 
-binary_trees = st.recursive(
-    st.tuples(st.integers(0, 4), st.text("abc'.", min_size=1)),
-    lambda child: st.tuples(st.integers(0, 4), child, child),
-    max_leaves=12,
-)
-
-
-@given(binary_trees)
-def test_a_tree_written_is_the_tree_read(tree: tuple[object, ...]) -> None:
-    def write(node: tuple[object, ...]) -> str:
-        label, *rest = node
-        inner = " ".join(write(one) if isinstance(one, tuple) else str(one) for one in rest)
-        return f"({label} {inner})"
-
-    def walk(node: tuple[object, ...]) -> list[tuple[str, object]]:
-        label, *rest = node
-        if not isinstance(rest[0], tuple):
-            return [(str(rest[0]), label)]
-        below = [walk(child) for child in rest if isinstance(child, tuple)]
-        whole = " ".join(found[-1][0] for found in below)
-        return [*(one for found in below for one in found), (whole, label)]
-
-    assert list(nodes(write(tree))) == walk(tree)
-
-
-def test_brackets_and_slashes_of_a_tree() -> None:
-    found = list(nodes(r"(3 (2 It) (4 (2 \/) (2 -LRB-)))"))
-    assert found == [("It", 2), ("/", 2), ("(", 2), ("/ (", 4), ("It / (", 3)]
+def test_a_tree_is_its_phrases_from_the_leaves_on() -> None:
+    found = list(nodes(r"(3 (1 (0 (2 It) (2 's)) (2 -LRB-)) (4 (2 \/) (2 -RRB-)))"))
+    left = [("It", 2), ("'s", 2), ("It 's", 0), ("(", 2), ("It 's (", 1)]
+    assert found == [*left, ("/", 2), (")", 2), ("/ )", 4), ("It 's ( / )", 3)]
     for broken in ("(3 (2 It)", "(3 It))", "It)"):
         with pytest.raises(ValueError, match="bracket"):
             list(nodes(broken))

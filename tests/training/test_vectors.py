@@ -1,7 +1,8 @@
-"""Word vectors: of files, of bundles, of emoji's names, of a run's own texts; and the table that they begin."""
+"""Word vectors: of files, of bundles, of emoji's names, of a run's own texts, composed; and the table they begin."""
 
 import gzip
 import importlib.util
+import random
 import sys
 from collections import Counter
 from pathlib import Path
@@ -10,19 +11,26 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from torch import nn
+from torch.nn import functional
 
+from heedful.export.run import read
 from heedful.export.weight_storage import Int4Table, Int8Table
+from heedful.models.composed_words import ComposedWords
 from heedful.models.lama import LAMA
 from heedful.models.registry import build
+from heedful.text import composition
 from heedful.text.vocab import Vocab
-from heedful.training import checkpoint, vectors, word2vec
+from heedful.training import checkpoint, composed, vectors, word2vec
 from heedful.training.config import Paths, RunConfig
 from heedful.training.emoji_vectors import NamedEmoji, new_emoji
 from heedful.training.errors import ConfigError, DataError, DataMissing
 from heedful.training.parses import Parsed
 from heedful.training.prepare import start_context
+from heedful.training.restore import restore
 from tests.training.conftest import changed, train
 
 with_gensim = pytest.mark.skipif(
@@ -121,9 +129,6 @@ def test_a_bundles_own_vectors() -> None:
     table = vectors.source(bundle, Path())
     assert (len(words), size) == (100, 300)
     assert table.has([*words, "<pad>", "<unk>", "qqqq"]).tolist() == [True] * 100 + [False] * 3
-    found = table.look_up(["good", "great", "bad"])
-    unit = found / np.linalg.norm(found, axis=1, keepdims=True)
-    assert unit[0] @ unit[1] > unit[0] @ unit[2]
 
 
 @pytest.mark.parametrize("table", [Int8Table, Int4Table])
@@ -252,3 +257,52 @@ def test_lama_trains_on_its_own_vectors(config: RunConfig, paths: Paths, encoder
     assert weights["sentence.embedding.weight"].shape[1] == 6
     assert "movie" in Vocab.load(paths.run / checkpoint.VOCAB).words
     assert ("sentence.encoder.context" in weights) == (encoder == "lama")
+
+
+ROWS = 4096
+MISSPELT = {
+    **{"wonderful": "wonderfull", "terrible": "terible", "adventure": "adventrue"},
+    **{"character": "charakter", "beautiful": "beutiful", "screenplay": "screnplay"},
+    "tedious": "tedios",
+}
+
+
+def features(*words: str) -> torch.Tensor:
+    return torch.from_numpy(composition.matrix(words, ROWS))
+
+
+def test_a_run_learns_with_composed_words_and_is_restored(config: RunConfig, paths: Paths) -> None:
+    words = {"subword_rows": ROWS, "subword_dropout": 0.3}
+    record = train(changed(config, words=words), paths)
+    assert record["dev"]["value"] == 1.0
+    run, cut = restore(paths.run), read(paths.run, words=3)
+    assert isinstance(run.lexicon, Vocab)
+    assert isinstance(cut.vocab, Vocab)
+    assert run.lexicon.composed == ROWS
+    assert isinstance(run.model.sentence.embedding, ComposedWords)
+    assert cut.vocab.words == run.lexicon.words[:5]
+    sixth, ids = features(run.lexicon.words[5]), torch.tensor([[2, -1]])
+    assert torch.equal(cut.model.embedding(ids, sixth), run.model.sentence.embedding(ids, sixth))
+    with pytest.raises(IndexError):
+        cut.model.embedding(torch.tensor([[5]]), sixth)
+
+
+def test_a_misspelling_is_nearest_to_its_word() -> None:
+    torch.manual_seed(0)
+    vocab = Vocab(MISSPELT, ROWS)
+    table = nn.Embedding(len(vocab), 30, padding_idx=0, sparse=True)
+    words = ComposedWords(table, rows=ROWS, signature=composition.SIGNATURE)
+    composed.fit_features(words, vocab, seed=1)
+    with torch.no_grad():
+        found = words.compose(features(*MISSPELT.values()))
+        cosines = functional.normalize(found) @ functional.normalize(table.weight[2:]).T
+    assert cosines.argmax(1).tolist() == list(range(len(MISSPELT)))
+
+
+@given(st.text("abcdefgh", min_size=1, max_size=12), st.integers(0, 1000))
+def test_a_misspelling_is_one_edit_inside_the_word(word: str, seed: int) -> None:
+    edited = composed.misspell(word, random.Random(seed))
+    assert abs(len(edited) - len(word)) <= 1
+    assert edited[0] == word[0]
+    if len(word) < composed.SHORTEST_MISSPELT:
+        assert edited == word

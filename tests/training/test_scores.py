@@ -1,13 +1,119 @@
-"""Held-out rows: how they are split, and what follows from the answers."""
+"""Metrics against their definitions, and scores of a split; held-out rows, their scores and what follows from them."""
 
+import json
+import math
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from sklearn.metrics import f1_score
 
-from heedful.training import assess
+from heedful.runtime.answers import softmax
+from heedful.training import assess, checkpoint
 from heedful.training.assess import HeldOut, answered, most_precise, risk_coverage, suspects
+from heedful.training.errors import ConfigError, DataError
+from heedful.training.metrics import Score, fit_temperature, mse, ndcg, pearson, spearman
+from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
+from tools.scoring import measure, record_score
+from tools.suites.figures import calibration_error
+
+
+def test_correlations_and_error_are_those_by_hand() -> None:
+    """Equal answers share their ranks: 2.5, 1, 2.5 and 4. A constant side correlates with nothing."""
+    answers, gold, flat = np.array([2.0, 1, 2, 5]), np.arange(1.0, 5), np.full(4, 2.5)
+    assert pearson(answers, gold) == pytest.approx(5 / math.sqrt(9 * 5))
+    assert spearman(answers, gold) == pytest.approx(3 / math.sqrt(4.5 * 5))
+    assert mse(answers, gold) == 1
+    for metric in (pearson, spearman):
+        assert metric(flat, gold) == metric(gold, flat) == 0.0
+
+
+def test_ndcg_is_the_mean_over_queries_of_discounted_gains() -> None:
+    scores = np.array([[0.1, 0.9, 0.5, 0.5], [0.4, 0.3, 0.2, 0.1]])
+    gains = [{0: 1.0, 2: 3.0}, {3: 1.0}]
+    # The first query's order is 1, 2, 3, 0, the second's 0, 1, 2, 3.
+    first = (3 / math.log2(3) + 1 / math.log2(5)) / (3 / math.log2(2) + 1 / math.log2(3))
+    assert ndcg(scores, gains) == pytest.approx((first + 1 / math.log2(5)) / 2)
+    behind = -np.arange(12.0)[None]  # what stands behind the tenth place gains nothing
+    assert ndcg(behind, [{10: 1.0}]) == 0
+    assert ndcg(behind, [{9: 1.0}]) == pytest.approx(1 / math.log2(11))
+
+
+def drawn(temperature: float) -> tuple[np.ndarray, np.ndarray]:
+    """Logits (20,000, 3) that are `temperature` times too large, and classes drawn from the right ones."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(20_000, 3)) * 2
+    cumulated = softmax(logits).cumsum(axis=1)
+    classes = (rng.random(len(logits))[:, None] > cumulated).sum(axis=1)
+    return logits * temperature, classes
+
+
+@pytest.mark.parametrize("temperature", [0.4, 1.0, 2.5])
+def test_the_temperature_is_found_and_calibrates(temperature: float) -> None:
+    logits, classes = drawn(temperature)
+    found = fit_temperature(logits, classes)
+    assert found == pytest.approx(temperature, rel=0.03)
+    assert calibration_error(softmax(logits / found), classes) < 0.012
+    held = held_out(logits, np.eye(3, dtype=bool)[classes])
+    assert assess.temperature(held) == pytest.approx(found, rel=1e-3)
+
+
+def test_the_calibration_error_is_that_of_a_loop() -> None:
+    logits, classes = drawn(3.0)
+    probabilities = softmax(logits)[:500]
+    probabilities[0] = 1.0, 0.0, 0.0  # the last bin includes its end
+    expected = 0.0
+    for bin_ in range(15):
+        inside = [
+            (p.max(), p.argmax() == c)
+            for p, c in zip(probabilities, classes[:500], strict=True)
+            if min(int(p.max() * 15), 14) == bin_
+        ]
+        if inside:
+            confidence, right = np.mean(inside, axis=0)
+            expected += len(inside) / 500 * abs(confidence - right)
+    assert calibration_error(probabilities, classes[:500]) == pytest.approx(expected)
+    assert calibration_error(np.eye(2)[[0, 1]], np.array([0, 1])) == 0.0
+
+
+class Always:
+    """A predictor that gives one answer."""
+
+    def __init__(self, answer: float = 1) -> None:
+        self.answer = answer
+
+    def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
+        return np.full(len(examples), self.answer)
+
+
+def source(name: str, *labels: float) -> Source:
+    return Source(name, "", "", lambda _: [Example((name,), label) for label in labels])
+
+
+def test_what_is_measured_and_what_is_refused(tmp_path: Path) -> None:
+    """Pairs without a label are not scored, a model of other classes and an empty split are refused."""
+    train = source("first", 1, 0), source("second", UNLABELLED, 1, 1, UNLABELLED)
+    dev, empty = source("third", 0, 1), source("none")
+    task = Task("toy", "classification", ("no", "yes"), train, dev, empty)
+    score = measure(task, "train", tmp_path, Always())[0]
+    assert (score.dataset, score.rows, score.value) == ("first and second", 4, 0.75)
+    assert measure(task, "dev", tmp_path, Always())[0].value == 0.5
+    with pytest.raises(ConfigError, match="never answers no, yes, the labels of toy"):
+        measure(task, "dev", tmp_path, Always(-1))
+    with pytest.raises(DataError, match="toy: its test split has no example"):
+        measure(task, "test", tmp_path, Always())
+
+
+def test_a_score_replaces_that_of_its_own_split(tmp_path: Path) -> None:
+    splits = (("dev", 0.25), ("test", 0.5), ("dev", 0.75))
+    scores = [Score("toy", split, "accuracy", value, 4) for split, value in splits]
+    for score in scores:
+        record_score(score, tmp_path)
+    found = json.loads((tmp_path / checkpoint.SCORES).read_text())
+    assert found == [score.as_dict() for score in scores[1:]]
 
 
 def flags(classes: list[int], count: int = 2) -> np.ndarray:
@@ -47,19 +153,15 @@ def test_every_row_is_held_out_once_and_equal_texts_together(
 def held_out(
     logits: np.ndarray, targets: np.ndarray | list[list[bool]], **options: bool
 ) -> HeldOut:
-    count = len(logits)
-    return HeldOut(np.arange(count), logits, np.asarray(targets), np.zeros(count, int), **options)
+    """Rows 10, 11, .. of two folds in turn."""
+    rows = np.arange(len(logits))
+    return HeldOut(rows + 10, logits, np.asarray(targets), rows % 2, **options)
 
 
 def made(margins: Sequence[float], right: list[bool]) -> HeldOut:
     """Two classes; the first is answered with these margins."""
     logits = np.stack([np.array(margins), np.zeros(len(margins))], axis=1)
-    return HeldOut(
-        np.arange(len(right)) + 10,
-        logits,
-        flags([0 if one else 1 for one in right]),
-        np.arange(len(right)) % 2,
-    )
+    return held_out(logits, flags([0 if one else 1 for one in right]))
 
 
 def test_scores() -> None:
@@ -76,12 +178,10 @@ def test_scores() -> None:
 @pytest.mark.parametrize("multi_label", [False, True])
 def test_the_surest_of_the_wrong_answers_are_suspected_first(multi_label: bool) -> None:
     sure = np.random.default_rng(0).permutation(np.linspace(0.1, 3.0, 30))
-    rows = np.arange(100, 130)  # each of class 0, and the last one answered rightly
-    logits = np.stack([-sure, sure], axis=1)
-    logits[-1] *= -1
-    held = HeldOut(rows, logits, flags([0] * 30), np.zeros(30, int), multi_label)
-    order = [int(i) for i in np.argsort(-sure) if i != 29]
-    assert suspects(held) == [(100 + i, 1) for i in order]
+    logits = np.stack([-sure, sure], axis=1)  # each row is of class 0
+    logits[-1] *= -1  # and the last one answered rightly
+    held = held_out(logits, flags([0] * 30), multi_label=multi_label)
+    assert suspects(held) == [(10 + i, 1) for i in np.argsort(-sure) if i != 29]
 
 
 def test_a_class_that_no_row_has_and_none_is_answered_has_no_f1() -> None:
@@ -143,7 +243,7 @@ def test_several_labels() -> None:
     held = held_out(logits, targets, multi_label=True)
     assert held.score == pytest.approx(0.8)  # two of three answers right, no label missed
     assert held.right.tolist() == [True, False]
-    assert suspects(held) == [(1, 0)]
+    assert suspects(held) == [(11, 0)]
     half = held_out(np.array([[0.0, -1e-9], [1.0, 0.0]]), flags([0, 1]), multi_label=True)
     assert half.answers.tolist() == [[True, False], [True, True]]
     empty = [[False, False], [True, False]]
