@@ -39,9 +39,10 @@ def texts(task: str, folder: Path) -> dict[str, set[str]]:
 
 
 NEGATIVE, POSITIVE = "it broke\n\nit \u2019s loud\n", "i like it \n"
-TOLD = ({"it broke", "it \u2019s loud"}, {"i like it"})
+BROKE, LIKE = {"it broke", "it \u2019s loud"}, {"i like it"}
+SIDES, VIEWS = {"negative": BROKE, "positive": LIKE}, {"objective": BROKE, "subjective": LIKE}
 IMDB = {f"aclImdb/{split}/{file}": f"{text} {split}." for split in ("train", "test")
-        for file, text in (("neg/0_2.txt", "Bad.<br /><br />Not"), ("pos/0_9.txt", "Good"))}  # fmt: skip
+        for file, text in (("neg/0_2.txt", "Bad.<br /><br />No"), ("pos/0_9.txt", "Good"))}  # fmt: skip
 NEWS = "{0}\t{1}\thttp://x\tX\t{2}\tstory\tx.com\t1394470370698\n"
 NEWS_BY_TABS = NEWS.format(1, 'Fed says "no"', "b") + NEWS.format(2, "Flu spreads", "m")
 NEWS_BY_COMMAS = (
@@ -49,46 +50,36 @@ NEWS_BY_COMMAS = (
     '1,"Fed says ""no""",u,p,b,s,h,1\n2,Flu spreads,u,p,m,s,h,1\n'
 )
 TREC = {
-    "train_5500.label": "DESC:manner How did serfdom develop ?\nHUM:ind Who was Camus\u00e9 ?\n",
-    "TREC_10.label": "NUM:dist How far is it ?\n",
+    "train_5500.label": "DESC:manner How is it ?\nHUM:ind Who was Camus\u00e9 ?\n",
+    "TREC_10.label": "NUM:dist How far ?\n",
 }
 R8 = {
-    "r8-train-all-terms.txt": "earn\tnet rises\nmoney-fx\tdollar falls\n",
-    "r8-test-all-terms.txt": "ship\ttanker sinks\n",
+    "r8-train-all-terms.txt": "earn\tit rises\nmoney-fx\tit falls\n",
+    "r8-test-all-terms.txt": "ship\tit sinks\n",
 }
 REVIEWS = lines({"stars": 5.0, "text": "Lovely"}, {"stars": 1.0, "text": "No"})
 TOLD_NEWS = {"business": {'Fed says "no"'}, "health": {"Flu spreads"}}
-SIDES, VIEWS = ("negative", "positive"), ("objective", "subjective")
 LAYOUTS: list[tuple[str, dict[str, str], str, dict[str, set[str]]]] = [
     (
         *("trec", TREC, "latin-1"),
         {
-            "description": {"How did serfdom develop ?"},
+            "description": {"How is it ?"},
             "person": {"Who was Camus\u00e9 ?"},
-            "number": {"How far is it ?"},
+            "number": {"How far ?"},
         },
     ),
-    *(
-        (task, {first: NEGATIVE, second: POSITIVE}, encoding, dict(zip(labels, TOLD, strict=True)))
-        for task, first, second, encoding, labels in (
-            ("cr", "CR/custrev.neg", "CR/custrev.pos", "utf-8", SIDES),
-            ("mpqa", "MPQA/mpqa.neg", "MPQA/mpqa.pos", "utf-8", SIDES),
-            ("subj", "SUBJ/subj.objective", "SUBJ/subj.subjective", "cp1252", VIEWS),
-            ("subj", "plot.tok.gt9.5000", "quote.tok.gt9.5000", "cp1252", VIEWS),
-        )
-    ),
+    ("cr", {"CR/custrev.neg": NEGATIVE, "CR/custrev.pos": POSITIVE}, "utf-8", SIDES),
+    ("mpqa", {"MPQA/mpqa.neg": NEGATIVE, "MPQA/mpqa.pos": POSITIVE}, "utf-8", SIDES),
+    ("subj", {"SUBJ/subj.objective": NEGATIVE, "SUBJ/subj.subjective": POSITIVE}, "cp1252", VIEWS),
+    ("subj", {"plot.tok.gt9.5000": NEGATIVE, "quote.tok.gt9.5000": POSITIVE}, "cp1252", VIEWS),
     (
         *("r8", R8, "utf-8"),
-        {
-            "earnings": {"net rises"},
-            "foreign exchange": {"dollar falls"},
-            "shipping": {"tanker sinks"},
-        },
+        {"earnings": {"it rises"}, "foreign exchange": {"it falls"}, "shipping": {"it sinks"}},
     ),
     (
         *("imdb", IMDB, "utf-8"),
         {
-            "negative": {"Bad.  Not train.", "Bad.  Not test."},
+            "negative": {"Bad.  No train.", "Bad.  No test."},
             "positive": {"Good train.", "Good test."},
         },
     ),

@@ -1,7 +1,7 @@
 """The transformer of a run: what is loaded, what is refused, what is trained at which rate, what is read once."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,22 +28,16 @@ def folder(tmp_path: Path) -> Path:
     return tiny_folder(tmp_path, DIM)
 
 
-def config(folder: Path, **fields: Any) -> RunConfig:
+def config(folder: Path, over: Mapping[str, Any] = {}, **fields: Any) -> RunConfig:
     """A run over the transformer in `folder`."""
-    rank = fields.pop("lora_rank", 0)
     start = {"task": "sst2", "licence": "CC0-1.0", "encoder": {"name": "ms-san-bert"}}
-    over = {"name": str(folder), "dim": DIM, "lora_rank": rank, "rate": 2e-5}
+    over = {"name": str(folder), "dim": DIM, "rate": 2e-5, **over}
     return RunConfig.model_validate({**start, "transformer": over, **fields})
 
 
 def section(run: RunConfig) -> TransformerConfig:
     assert run.transformer is not None
     return run.transformer
-
-
-def load(folder: Path, **fields: Any) -> nn.Module:
-    settings = {"name": str(folder), "dim": DIM, **fields}
-    return transformer.load(TransformerConfig.model_validate(settings))[0]
 
 
 def model(run: RunConfig, kind: Any = "classification", classes: int = 2) -> TrainingModel:
@@ -73,7 +67,12 @@ def test_what_is_no_transformer_is_refused(
     if change:
         (folder / file).write_bytes(change(content))
     with pytest.raises(ConfigError, match=said):
-        load(folder, dim=dim)
+        model(config(folder, {"dim": dim}))
+
+
+def test_more_frozen_layers_than_there_are_are_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"transformer\.frozen_layers: .* has 1 layers, not 2"):
+        model(config(folder, {"frozen_layers": 2}))
 
 
 def test_minilm_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,17 +81,9 @@ def test_minilm_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyPatc
         transformer.load(TransformerConfig())
 
 
-def test_the_lowest_layers_and_what_they_read_may_keep_their_weights(folder: Path) -> None:
-    assert all(parameter.requires_grad for parameter in load(folder).parameters())
-    frozen = load(folder, frozen_layers=1)  # it has one
-    assert not any(parameter.requires_grad for parameter in frozen.parameters())
-    with pytest.raises(ConfigError, match=r"transformer\.frozen_layers: .* has 1 layers, not 2"):
-        load(folder, frozen_layers=2)
-
-
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_it_drops_out_what_the_configuration_says(folder: Path, share: float) -> None:
-    module = load(folder, dropout=share).train()
+    module = transformer.load(section(config(folder, {"dropout": share})))[0].train()
     assert {one.p for one in module.modules() if isinstance(one, nn.Dropout)} == {share}
     torch.manual_seed(0)
     ids = torch.tensor([[2, 5, 6, 3]])
@@ -100,32 +91,31 @@ def test_it_drops_out_what_the_configuration_says(folder: Path, share: float) ->
     assert torch.equal(first, second) == (share == 0)
 
 
-@pytest.mark.parametrize("frozen", [False, True])
-def test_it_has_a_rate_of_its_own_unless_frozen(folder: Path, frozen: bool) -> None:
-    run = config(folder, freeze=("transformer",) if frozen else ())
-    module, _ = transformer.load(section(run))
-    whole = make_model(run, "classification", 2, module)
-    groups = whole.parameter_groups(section(run))
-    (adam,) = make_optimisers(*groups, OptimiserConfig(rate=1e-3))
-    rates = {id(p): group["lr"] for group in adam.param_groups for p in group["params"]}
-    inside = {id(p) for p in module.parameters()}
-    own = {rate for key, rate in rates.items() if key in inside}
-    assert own == (set() if frozen else {2e-5})
-    assert {rate for key, rate in rates.items() if key not in inside} == {1e-3}
-    assert set(rates) == {id(p) for p in whole.parameters() if p.requires_grad}
-
-
-def test_its_piece_vectors_can_stay_while_its_layers_move(folder: Path) -> None:
-    run = config(folder, freeze=("pieces",))
-    module, _ = transformer.load(section(run), freeze_pieces=True)
+@pytest.mark.parametrize(
+    ("frozen", "layers", "moving"),
+    [((), 0, "all"), ((), 1, "none"), (("transformer",), 0, "none"), (("pieces",), 0, "layers")],
+)
+def test_what_moves_of_it_has_a_rate_of_its_own(
+    folder: Path, frozen: tuple[str, ...], layers: int, moving: str
+) -> None:
+    """Its one layer is its lowest one."""
+    run = config(folder, {"frozen_layers": layers}, freeze=frozen)
+    module, _ = transformer.load(section(run), freeze_pieces="pieces" in frozen)
     whole = make_model(run, "classification", 2, module).train()
-    fixed = {name for name, p in whole.named_parameters() if not p.requires_grad}
-    assert fixed == {"sentence.embedding.transformer.embeddings.word_embeddings.weight"}
-    assert module.training  # it drops out as it did when it was trained
+    assert module.training is ("transformer" not in frozen)  # it drops out as when it was trained
+    (adam,) = make_optimisers(*whole.parameter_groups(section(run)), OptimiserConfig(rate=1e-3))
+    groups = adam.param_groups
+    rates = {id(p): group["lr"] for group in groups for p in group["params"]}
+    assert set(rates) == {id(p) for p in whole.parameters() if p.requires_grad}
+    names = {name for name, _ in module.named_parameters()}
+    names -= {"embeddings.word_embeddings.weight"} if moving == "layers" else set()
+    own = {name: rates.pop(id(p)) for name, p in module.named_parameters() if id(p) in rates}
+    assert own == dict.fromkeys(names if moving != "none" else (), 2e-5)
+    assert set(rates.values()) == {1e-3}
 
 
 def test_lora_adapters_are_all_that_is_trained_and_kept(folder: Path) -> None:
-    run = config(folder, lora_rank=32)
+    run = config(folder, {"lora_rank": 32})
     trained = model(run)
     inside = "sentence.embedding.transformer."
     moving = {name for name, p in trained.named_parameters() if p.requires_grad}
@@ -152,7 +142,7 @@ def test_an_encoder_that_adds_weights_begins_with_a_run_whose_own_may_stay(
     start = folder / "first"
     start.mkdir()
     lexicon = Path(shutil.copy(folder / checkpoint.TOKENIZER, start))
-    first = config(folder, lora_rank=32)
+    first = config(folder, {"lora_rank": 32})
     words = {"name": "ms-san-bert-words"}
     second = changed(first, encoder=words, freeze=frozen, init_from=start)
     task, before = tasks.get("nli"), model(first, "nli", 3)
