@@ -90,13 +90,3 @@ async def test_every_category_of_unicode(client: Client, path: str) -> None:
         answer = await client.post(path_of(path), json=bodies(text, truncate=True)[path])
         unseen = text.isspace() or unicodedata.category(text[0]) == "Cc"
         refused(answer, 422) if unseen else answered(answer)
-
-
-@pytest.mark.parametrize("path", [path for path in ROUTES if path != "/explain"])  # one at a time
-async def test_limits_one_to_either_side(client: Client, path: str) -> None:
-    answered(await client.post(path_of(path), json=bodies("kids", count=64)[path]))
-    refused(await client.post(path_of(path), json=bodies("kids", count=65)[path]), 413)
-    refused(await client.post(path_of(path), json=bodies("kids", count=0)[path]), 422)
-    answered(await client.post(path_of(path), json=bodies("kids " * 16)[path]))
-    longer = await client.post(path_of(path), json=bodies("kids " * 17)[path])
-    answered(longer) if path in AVERAGED else refused(longer, 422)
