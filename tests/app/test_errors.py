@@ -3,14 +3,15 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from starlette.responses import StreamingResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
 from heedful.app import errors
 from heedful.runtime import errors as runtime_errors
 from heedful.runtime.service import Service
-from tests.app.conftest import Serve
-from tests.app.posting import JSON, Client, app_of, check, embed, metrics
+from tests.app.conftest import KEY, Serve
+from tests.app.posting import JSON, Client, app_of, bearer, check, embed, metrics
 
 pytestmark = pytest.mark.anyio
 
@@ -82,18 +83,6 @@ async def test_no_more_of_a_body_is_read_than_the_limit(idle: Client) -> None:
     check(await idle.post("/embed", content=body + b" ", headers=JSON), 413, "body_too_large")
 
 
-class Seen:
-    """Notes the path of each request."""
-
-    def __init__(self, app: ASGIApp, paths: list[str]) -> None:
-        self._app, self._paths = app, paths
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            self._paths.append(scope["path"])
-        await self._app(scope, receive, send)
-
-
 async def fault() -> None:
     raise LookupError("/a/secret/path")
 
@@ -111,9 +100,14 @@ async def test_an_uncaught_exception_is_logged_once_and_its_cause_is_not_sent(
 ) -> None:
     """A route that a deployment adds may fail like ours; the middleware that it adds sees all requests."""
     origin, paths = "https://a.example", list[str]()
+
+    async def seen(request: Request, call_next: RequestResponseEndpoint) -> Response:
+        paths.append(request.url.path)
+        return await call_next(request)
+
     async with serve(cors_origins=(origin,)) as client:
         app = app_of(client)
-        app.add_middleware(Seen, paths=paths)
+        app.add_middleware(BaseHTTPMiddleware, dispatch=seen)
         app.add_api_route("/fault", fault)
         app.add_api_route("/broken", broken)
         answer = await client.get("/fault", headers={"X-Request-Id": "this", "Origin": origin})
@@ -132,6 +126,11 @@ async def test_an_uncaught_exception_is_logged_once_and_its_cause_is_not_sent(
         assert paths == ["/fault", "/broken", "/metrics", "/embed", "/embed"]
         monkeypatch.setattr(Service, "bind", lambda *_, **__: [].pop())
         check(await client.post("/embed", json={"inputs": "a dog"}), 500, "internal_error")
+    async with serve(api_key=KEY) as client:
+        monkeypatch.setattr(Service, "reload", lambda _: 1 / 0)
+        answer = await client.post("/models/reload", headers=bearer(KEY))
+        assert "the log says why" in check(answer, 503, "unavailable")["message"]
+        assert "the reload failed, the models served before stay" in caplog.text
 
 
 def test_every_error_of_the_runtime_has_a_status() -> None:

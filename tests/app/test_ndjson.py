@@ -7,14 +7,13 @@ import os
 from collections.abc import AsyncIterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 from heedful.app.http.ndjson import _lines
 from heedful.runtime.errors import TimedOut
 from heedful.runtime.service import Service
 from tests.app.conftest import KEY, Serve
-from tests.app.posting import NDJSON, TEXTS, Client, check, embed, metrics
+from tests.app.posting import NDJSON, Client, check, metrics
 from tests.process import PATIENCE, Process
 
 pytestmark = pytest.mark.anyio
@@ -26,15 +25,6 @@ async def answers(client: Client, path: str, *lines: object) -> list[dict[str, A
     assert answer.status_code == 200, answer.text
     assert answer.headers["Content-Type"] == "application/x-ndjson"
     return [json.loads(line) for line in answer.text.splitlines()]
-
-
-async def test_each_line_is_answered_in_order_with_its_id(client: Client) -> None:
-    rows = await embed(client, TEXTS)
-    lines = [{"inputs": text, "id": f"text {i}"} for i, text in enumerate(TEXTS)]
-    results = await answers(client, "/embed", *lines)
-    assert [result["line"] for result in results] == [0, 1, 2, 3, 4]
-    assert [result["id"] for result in results] == [line["id"] for line in lines]
-    np.testing.assert_allclose([result["answer"][0] for result in results], rows, atol=1e-6)
 
 
 async def test_a_byte_order_mark_costs_no_line(client: Client) -> None:

@@ -99,14 +99,22 @@ def test_sigterm_ends_ndjson_between_two_lines(start: Start) -> None:
     assert ended(process)
 
 
-def test_the_shutdown_timeout_bounds_the_wait(start: Start) -> None:
+def test_who_goes_away_frees_the_queue_and_the_shutdown_timeout_bounds_the_wait(
+    start: Start,
+) -> None:
     process = start(**TIGHT, shutdown_timeout="0.2")
     url = process.ready()
-    with process.held(), in_flight(url) as first:
-        process.popen.send_signal(signal.SIGTERM)
-        answer = first.getresponse()
-        assert (answer.status, json.loads(answer.read())["error"]["code"]) == (503, "unavailable")
-    assert process.exit_status() == 0
+    with process.held():
+        with in_flight(url):
+            pass
+        gone = 'requests_total{model="tiny-nli",route="/embed",status="499"} 1.0'
+        wait_for(lambda: gone in httpx.get(url + "/metrics").text or None, "the end of the first")
+        with in_flight(url) as second:
+            process.popen.send_signal(signal.SIGTERM)
+            answer = second.getresponse()
+            code = json.loads(answer.read())["error"]["code"]
+            assert (answer.status, code) == (503, "unavailable")
+    assert ended(process)
 
 
 @pytest.mark.parametrize("listening", [True, False])
@@ -171,41 +179,6 @@ def test_what_cannot_start_is_one_line(
     [line] = [line for line in process.log.splitlines() if line.startswith("heedful: ")]
     assert reason.replace("PORT", port) in line
     assert "Traceback" not in process.log
-
-
-def test_a_folder_bundles_that_hides_installed_ones_is_warned_of_once(
-    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`heedful fit --out bundles/mine` makes it in an empty folder."""
-    monkeypatch.delenv("HEEDFUL_MODELS", raising=False)
-    named = next(models.glob("*/card.json")).parent.name
-    place, packages, work = tmp_path / "installed", tmp_path / "packages", tmp_path / "work"
-    for name in (named, "not-served"):
-        (place / name).mkdir(parents=True)
-        (place / name / "card.json").touch()
-    (packages / "others-1.dist-info").mkdir(parents=True)
-    (packages / "others-1.dist-info/METADATA").write_text("Name: others\nVersion: 1\n")
-    (packages / "others-1.dist-info/entry_points.txt").write_text(
-        "[heedful.bundles]\nothers = others:folder\n"
-    )
-    (packages / "others.py").write_text(f"def folder():\n    return {str(place)!r}\n")
-    work.mkdir()
-    (work / "bundles").symlink_to(models)
-    path = os.pathsep.join([str(packages), str(ROOT), os.getenv("PYTHONPATH", "")])
-
-    def warnings(**flags: str) -> list[str]:
-        given = {"port": "0", "processes": "2", **flags}
-        with contextlib.closing(
-            Process(tmp_path / "log", given, {"PYTHONPATH": path}, cwd=work)
-        ) as process:
-            process.ready()
-            return [line for line in process.log.splitlines() if "not-served" in line]
-
-    [line] = warnings()
-    assert "WARNING" in line
-    assert f"./bundles are served. not-served of {place} are not" in line
-    assert f"ln -s {place}/* bundles/" in line
-    assert warnings(models="bundles") == []
 
 
 def test_descriptors_that_are_closed_at_the_start_are_no_sockets(models: Path) -> None:

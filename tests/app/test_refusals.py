@@ -19,7 +19,6 @@ REFUSED = r"""
 422 /classify invalid_input labels[1] {"inputs": "kids", "labels": ["kids", " "]}
 422 /classify invalid_value labels[2] {"inputs": "kids", "labels": ["kids", "dog", "Kids "]}
 422 /classify input_too_long labels[1] {"inputs": "kids", "labels": ["kids", "LONG"]}
-422 /classify invalid_input labels[0] {"inputs": "kids", "labels": ["kids\u0000"]}
 422 /classify invalid_value hypothesis_template {"inputs": "kids", "labels": LABELS, "hypothesis_template": "about"}
 422 /classify invalid_value hypothesis_template {"inputs": "kids", "labels": LABELS, "hypothesis_template": "{}{}"}
 422 /classify invalid_input hypothesis_template {"inputs": "kids", "labels": LABELS, "hypothesis_template": ""}
@@ -40,7 +39,6 @@ REFUSED = r"""
 422 /classify wrong_task model {"inputs": "a", "model": "tiny-nli"}
 422 /embed missing_field inputs {}
 422 /embed invalid_type inputs {"inputs": 3}
-422 /embed invalid_type inputs {"inputs": {"text": "a"}}
 422 /embed invalid_type inputs[1] {"inputs": ["a", 3]}
 422 /embed invalid_value dimensions {"inputs": "a", "dimensions": 0}
 422 /embed invalid_value long {"inputs": "a", "long": "cut"}
@@ -51,15 +49,11 @@ REFUSED = r"""
 422 /embed invalid_input inputs[1].displacy {"inputs": ["a", TWICE]}
 422 /embed unsupported inputs {"inputs": [[1, 2], [3]]}
 404 /embed model_not_found model {"inputs": "a", "model": "\ud800"}
-422 /explain invalid_type inputs {"inputs": 3}
 422 /explain invalid_type inputs {"inputs": ["a"]}
-422 /explain missing_field inputs.hypothesis {"inputs": {"premise": "a"}}
-422 /explain invalid_input inputs.hypothesis {"inputs": {"premise": "a", "hypothesis": " "}}
 422 /explain invalid_type inputs.displacy {"inputs": {"displacy": 3}}
 422 /explain invalid_input inputs.displacy {"inputs": {"displacy": {"words": [{"text": "a b"}], "arcs": []}}}
 422 /explain invalid_input inputs {"inputs": {"displacy": {"words": [{"text": "\u0000"}], "arcs": []}}}
 422 /explain invalid_input inputs.displacy {"inputs": {TREE: [{"start": 0, "end": 2, "label": "det", LEFT}]}}}
-422 /explain invalid_input inputs.displacy {"inputs": TWICE}
 422 /explain invalid_input inputs.displacy {"inputs": {TREE: [{DET, LEFT}, {DET, "dir": "right"}]}}}
 422 /explain invalid_value inputs.displacy.arcs[0].dir {"inputs": {TREE: [{DET, "dir": "up"}]}}}
 422 /explain invalid_input inputs.conllu {"inputs": {"conllu": "1\tdog"}}
@@ -74,10 +68,8 @@ REFUSED = r"""
 422 /explain wrong_task model {"inputs": {"a": "x", "b": "y"}, "model": "tiny-sst2"}
 422 /explain wrong_task model {"inputs": {"premise": "x", "hypothesis": "y"}, "model": "tiny-related"}
 422 /explain invalid_input inputs.displacy {"inputs": {TREE: [{FROM "label": "a\tb", LEFT}]}}}
-422 /nli missing_field premise {}
 422 /nli missing_field hypothesis {"premise": "a"}
 422 /nli missing_field pairs[1].hypothesis {"pairs": [{"premise": "a", "hypothesis": "b"}, {"premise": "a"}]}
-422 /nli invalid_input premise {"premise": "", "hypothesis": "b"}
 422 /nli invalid_input hypothesis {"premise": "a", "hypothesis": " "}
 422 /nli invalid_input pairs[0].hypothesis.displacy {"pairs": [{"premise": "a", "hypothesis": TWICE}]}
 422 /nli wrong_task model {"premise": "a", "hypothesis": "b", "model": "tiny-sst2"}
@@ -88,7 +80,6 @@ REFUSED = r"""
 422 /predict invalid_type inputs[1] {"inputs": [["a"], "b"]}
 422 /predict unsupported inputs {"inputs": [["a"], ["b", "c"]]}
 422 /predict invalid_input inputs[1] {"inputs": ["a", ""]}
-422 /predict invalid_input inputs {"inputs": ""}
 422 /predict wrong_task model {"inputs": ["a", "b"], "model": "tiny-sst2"}
 422 /predict wrong_task model {"inputs": "a", "model": "tiny-nli"}
 422 /predict invalid_type raw_scores {"inputs": "a", "raw_scores": 1}
@@ -106,8 +97,6 @@ REFUSED = r"""
 422 /v1/embeddings invalid_value output_dtype {"input": "a", "model": "tiny-flat", "output_dtype": "float32"}
 422 /v1/embeddings unsupported long {"input": "a", "model": "tiny-flat", "truncate": true, "long": "mean"}
 422 /v1/embeddings invalid_value dimensions {"input": "a", "model": "tiny-flat", "dimensions": 9}
-422 /v1/embeddings unsupported input {"input": [1, 2], "model": "tiny-flat"}
-422 /v1/embeddings unsupported input {"input": [[1, 2], [3]], "model": "tiny-flat"}
 422 /v1/rerank invalid_type documents[1] {"query": "a", "documents": ["a", 3]}
 422 /v1/rerank missing_field documents[1].text {"query": "a", "documents": ["a", {"title": "b"}]}
 422 /v1/rerank invalid_value top_n {"query": "a", "documents": ["a"], "top_n": 0}

@@ -21,10 +21,8 @@ ALIASES = {"a": "b", "text-embedding-3-small": "c"}
     [
         # A short queue bounds the inputs of a request.
         ({"max_queue": "100"}, {"max_batch_inputs": 100}),
-        (
-            {"max_queue": "100", "max_batch_inputs": "200"},
-            {"max_batch_inputs": 200},
-        ),  # refused later
+        # Refused later.
+        ({"max_queue": "100", "max_batch_inputs": "200"}, {"max_batch_inputs": 200}),
         ({"max_queue": "10000"}, {"max_batch_inputs": 2048}),
         ({"aliases": "a=b, text-embedding-3-small = c,"}, {"aliases": ALIASES}),
         ({"cors_origins": ",".join(ORIGINS)}, {"cors_origins": ORIGINS}),
@@ -106,6 +104,28 @@ def test_variables_that_are_no_settings_are_named(monkeypatch: pytest.MonkeyPatc
     [warning] = load().warnings()
     assert warning.endswith(": HEEDFUL_APIKEY, HEEDFUL_TLS_CERTIFICATE")
     assert "open" not in warning
+
+
+def test_installed_bundles_that_a_folder_bundles_hides_are_named(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`heedful fit --out bundles/mine` makes it in an empty folder."""
+    place, packages = tmp_path / "installed", tmp_path / "packages"
+    for name in ("tiny-nli", "not-served"):
+        (place / name).mkdir(parents=True)
+        (place / name / "card.json").touch()
+    about = packages / "others-1.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Name: others\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[heedful.bundles]\nothers = others:folder\n")
+    (packages / "others.py").write_text(f"def folder():\n    return {str(place)!r}\n")
+    (tmp_path / "bundles").symlink_to(models)
+    monkeypatch.syspath_prepend(packages)
+    monkeypatch.chdir(tmp_path)
+    [warning] = load().warnings()
+    assert f"./bundles are served. not-served of {place} are not" in warning
+    assert f"ln -s {place}/* bundles/" in warning
+    assert load(models="bundles").warnings() == []
 
 
 def test_idle_connections_outlast_the_pools_of_clients() -> None:

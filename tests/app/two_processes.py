@@ -17,29 +17,21 @@ EMBED = f"POST /embed HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n".en
 AS_JSON = b"Content-Type: application/json\r\n"
 
 
-def address(service: Process) -> tuple[str, int]:
+def connect(service: Process, *, buffer: int | None = None) -> socket.socket:
+    """A connection, with a buffer of so many bytes for what it receives."""
     host, _, port = service.url().removeprefix("http://").rpartition(":")
-    return host, int(port)
-
-
-def connect(service: Process) -> socket.socket:
-    return socket.create_connection(address(service), timeout=PATIENCE)
+    connection = socket.socket()
+    if buffer:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+    connection.settimeout(PATIENCE)
+    connection.connect((host, int(port)))
+    return connection
 
 
 @contextlib.contextmanager
 def connections(service: Process, count: int) -> Iterator[list[socket.socket]]:
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(connect(service)) for _ in range(count)]
-
-
-@contextlib.contextmanager
-def slow_reader(service: Process) -> Iterator[socket.socket]:
-    """A connection with a small buffer for what it receives."""
-    with socket.socket() as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.settimeout(PATIENCE)
-        connection.connect(address(service))
-        yield connection
 
 
 def until_closed(connection: socket.socket) -> bytes:
