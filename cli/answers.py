@@ -134,8 +134,7 @@ class Answerer:
             return np.array([[each.scores[label] for label in self.zero_shot] for each in answers])
         kind = self.card.kind
         task: Any = "classify" if kind == "classification" else kind
-        method: Any = "relatedness" if kind == "relatedness" else "classify"
-        answer = self.model.answer(Question(task, method, {"truncate": truncate}), inputs)
+        answer = self.model.answer(Question(task, {"truncate": truncate}), inputs)
         return np.asarray(answer, np.float64).reshape(len(inputs), -1)
 
 

@@ -112,7 +112,7 @@ def _best(candidates: Sequence[Candidate]) -> Candidate:
 def answers(bundle: Path, parser: str, rows: Sequence[Row]) -> Doubles:
     """(N, C) logits of the bundle for texts or pairs, cut to its length; the columns are its labels, sorted."""
     task: Task = "nli" if len(rows[0].texts) == 2 else "classify"
-    question = Question(task, "classify", {"truncate": True, "raw": True})
+    question = Question(task, {"truncate": True, "raw": True})
     logits = []
     with load(bundle, parser=parser, device="cpu") as model:
         for start in range(0, len(rows), BATCH):

@@ -223,7 +223,7 @@ class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc
         out = Path(out)
         if not re.fullmatch("[a-z0-9-]+", out.name):
             raise BadInput(f"{out.name!r} names no bundle: use a-z, 0-9 and -", param="out")
-        self._check_labels()
+        head = self._linear_head(self._labels())
         if out.resolve() == self.model_.folder:
             reason = "is that of the model that the classifier uses: save into another folder"
             raise BundleError(out.name, CARD, reason)
@@ -243,19 +243,15 @@ class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc
         )
         base = read(self.model_.folder)
         self._check_version(base.card)  # the bundle may have been replaced since it was loaded
-        return write_bundle(base, self._linear_head(), provenance, out)
+        return write_bundle(base, head, provenance, out)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self)
         self._check_version(self.model_.card)
 
     def _labels(self) -> tuple[str, ...]:
-        """The classes as a bundle stores them."""
-        return tuple(spelled(str(label)) for label in self.classes_.tolist())
-
-    def _check_labels(self) -> None:
-        """Raise BadInput for labels that are blank, look alike, or cannot be stored."""
-        labels = self._labels()
+        """The classes as a bundle stores them. Raises BadInput for labels that are blank, look alike, or hold a NUL."""
+        labels = tuple(spelled(str(label)) for label in self.classes_.tolist())
         visible = [without_invisible(label) for label in labels]
         for original, label, shown in zip(self.classes_.tolist(), labels, visible, strict=True):
             reason = ""
@@ -267,11 +263,11 @@ class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc
                 reason = "holds half of a surrogate pair or a NUL"
             if reason:
                 raise BadInput(f"the label {original!r} {reason}: give it another name", param="y")
+        return labels
 
-    def _linear_head(self) -> Any:
+    def _linear_head(self, labels: tuple[str, ...]) -> Any:
         from heedful.export.linear_head import LinearHead
 
-        labels = self._labels()
         head = self.head_
         if len(labels) > 2:
             return LinearHead(head.coef_, head.intercept_, labels, normalize=True)

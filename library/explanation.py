@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from heedful.files.atomic import write_file
+from heedful.library import explain_page
 from heedful.runtime.answers import Result, TokenizedText
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.explain.explain import ExplainResult
@@ -51,16 +52,12 @@ class Explanation:
     @property
     def html(self) -> str:
         """A page that loads nothing."""
-        from heedful.library.explain_page import html
-
-        return html(self.answer, multi_label=self.multi_label)
+        return explain_page.html(self.answer, multi_label=self.multi_label)
 
     def save(self, file: str | Path) -> None:
         """Write the page. The file appears whole or not at all. Raises BadInput unless its name ends in .html."""
-        from heedful.library.explain_page import check_suffix
-
         file = Path(file)
-        check_suffix(file)
+        explain_page.check_suffix(file)
         page = self.html
         write_file(file, lambda part: part.write_text(page, encoding="utf-8"))
 

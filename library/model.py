@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeVar, cast, overload
+from typing import Any, NamedTuple, Self, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -41,10 +41,10 @@ from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inference import Inference
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.model_registry import KINDS, ModelRegistry, Task, check_parser, is_sentiment
+from heedful.runtime.model_registry import ANY, KINDS, Task, check_parser, is_sentiment
 from heedful.runtime.zero_shot import Labels, ZeroShot
 from heedful.text.arrays import Doubles, Floats
-from heedful.text.forks import renew_in_children
+from heedful.text.forks import ForkSafe
 from heedful.text.parse import ParseJob, Parser
 
 T = TypeVar("T")
@@ -52,10 +52,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A method of `runtime.inference.Inference` and its keywords, to be called for rows."""
+    """A task for rows, other than explain and zero-shot, and its keywords in `runtime.inference.Inference`."""
 
     task: Task
-    method: Literal["embed", "classify", "relatedness"]
     keywords: Mapping[str, Any] = field(default_factory=dict)
     batch_size: int | None = None
 
@@ -68,7 +67,7 @@ class FittingLabels(NamedTuple):
     none: float
 
 
-class Model:
+class Model(ForkSafe):
     """A bundle in this process. Threads may share it; `with` closes it.
 
     The methods raise BadInput for a text that cannot be read, and WrongTask where the model does another task.
@@ -89,24 +88,19 @@ class Model:
         """
         check_parser(loaded.card, parser)
         self.folder = folder
-        self._registry = ModelRegistry({loaded.card.name: loaded})
-        self._parser, self._thread_count = parser, threads
+        self._loaded, self._parser, self._thread_count = loaded, parser, threads
         self._is_closed = False
-        self.renew()
-        renew_in_children(self)
-        self._processes = processes
-        self._reload = reload
+        self._processes, self._reload = processes, reload
+        super().__init__()
 
     def renew(self) -> None:
-        """See `text.forks`."""
         count = self._thread_count
         self._threads = ThreadPoolExecutor(count, "session") if count > 1 else None
 
     @property
     def card(self) -> Card:
         """The model, its training data and its scores."""
-        [card] = self._registry.cards.values()
-        return card
+        return self._loaded.card
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -152,7 +146,7 @@ class Model:
             "normalize": normalize_embeddings,
             "dimensions": truncate_dim,
         }
-        question = Question("embed", "embed", keywords, batch_size)
+        question = Question("embed", keywords, batch_size)
         no_rows = np.empty((0, width), np.float32)
         single = isinstance(sentences, Text)
         rows = cast(Iterable[Text], [sentences] if single else sentences)
@@ -187,7 +181,7 @@ class Model:
         truncate: bool = True,
     ) -> Doubles:
         """Probabilities (N, C), in the order of `labels`."""
-        question = Question("classify", "classify", {"truncate": truncate}, batch_size)
+        question = Question("classify", {"truncate": truncate}, batch_size)
         no_rows = np.empty((0, len(self.labels)))
         return self._answers(question, text_inputs(texts, "texts"), no_rows, show_progress_bar)
 
@@ -299,7 +293,7 @@ class Model:
         if hypothesis is not None:
             pair = [(cast(str, pairs), hypothesis)]
             return self.nli(pair, batch_size=batch_size, truncate=truncate)[0]
-        question = Question("nli", "classify", {"truncate": truncate}, batch_size)
+        question = Question("nli", {"truncate": truncate}, batch_size)
         inputs = pair_inputs(pairs, ("premise", "hypothesis"))
         scores = self._answers(question, inputs, np.empty((0, len(self.labels))), show_progress_bar)
         return [dict(zip(self.labels, row.tolist(), strict=True)) for row in scores]
@@ -316,7 +310,7 @@ class Model:
 
         A pair may also be a dictionary of `a` and `b`, as in the service.
         """
-        question = Question("relatedness", "relatedness", {"truncate": truncate}, batch_size)
+        question = Question("relatedness", {"truncate": truncate}, batch_size)
         return self._answers(
             question, pair_inputs(pairs, ("a", "b")), np.empty(0), show_progress_bar
         )
@@ -327,10 +321,9 @@ class Model:
         A missing value (None, NaN, pandas' NA) cannot be read.
         """
         inputs = text_inputs(texts, "texts", missing_is_blank=True)
-        loaded = self._registry.models[self.card.name]
         limit = self.card.max_tokens
         jobs = [ParseJob(text_of(text), limit, tree=False) for text in inputs.items]
-        parses = map(loaded.fit, run_now(parse(self._parser, jobs), self._threads))
+        parses = map(self._loaded.fit, run_now(parse(self._parser, jobs), self._threads))
         return np.array(
             [
                 is_text(text) and len(parse) > 0 and (truncate or not parse.cut)
@@ -368,15 +361,15 @@ class Model:
 
     def answer(self, question: Question, inputs: Inputs) -> npt.NDArray[Any]:
         """The answers to a question for a few rows, in their order."""
-        request = getattr(self._inference(question.task), question.method)
+        method = "classify" if question.task == "nli" else question.task
+        request = getattr(self._inference(question.task), method)
         result = self._run(request(inputs, **question.keywords), question.batch_size)
         answer: npt.NDArray[Any] = result.value
         return answer
 
     def check_golden(self) -> None:
         """Compare with the bundle's golden vectors, if it has any. Raises BundleError beyond their tolerance."""
-        [loaded] = self._registry.models.values()
-        loaded.check_golden()
+        self._loaded.check_golden()
 
     def close(self) -> None:
         """End the model's threads and processes. It answers no more."""
@@ -410,13 +403,12 @@ class Model:
 
     def _choose(self, task: Task) -> LoadedModel:
         """The model. Raises WrongTask, which names the bundles in its folder that do the task."""
-        try:
-            return self._registry.choose(task, self.card.name)
-        except WrongTask as error:
-            names = ", ".join(_names_of_kinds(self.folder.parent, KINDS[task]))
-            remedy = f"load {names}" if names else f"load a bundle of the kind {KINDS[task][0]}"
-            message = f"{self.card.name} does not do {task}: {remedy}"
-            raise WrongTask(message, param=error.param) from None
+        kinds = KINDS[task]
+        if self.card.kind not in kinds and ANY not in kinds:
+            names = ", ".join(_names_of_kinds(self.folder.parent, kinds))
+            remedy = f"load {names}" if names else f"load a bundle of the kind {kinds[0]}"
+            raise WrongTask(f"{self.card.name} does not do {task}: {remedy}", param="model")
+        return self._loaded
 
     def _answers(
         self,

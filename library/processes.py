@@ -16,7 +16,7 @@ from loky.process_executor import BrokenProcessPool, ShutdownExecutorError
 
 from heedful.runtime.errors import Unavailable
 from heedful.runtime.inputs import Inputs
-from heedful.text.forks import renew_in_children
+from heedful.text.forks import ForkSafe
 
 if TYPE_CHECKING:
     from heedful.library.model import Model, Question
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
-class Processes:
+class Processes(ForkSafe):
     """A pool of workers, which starts with the first long list. Threads may share it."""
 
     def __init__(self, size: int, keywords: Mapping[str, Any]) -> None:
@@ -32,13 +32,12 @@ class Processes:
         self._size = size
         self._keywords = {**keywords, "threads": 1}
         self._is_closed = False
-        self.renew()
-        renew_in_children(self)
+        super().__init__()
 
     def renew(self) -> None:
-        """See `text.forks`. The workers remain the parent's; a child starts others."""
+        """The workers remain the parent's; a child starts others."""
+        super().renew()
         self._pool: ProcessPoolExecutor | None = None
-        self._lock = threading.Lock()
 
     def answers(self, question: "Question", parts: Sequence[Inputs]) -> Iterator[Any]:
         """`Model.answer` to each part, in order. Raises what it raises.

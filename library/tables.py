@@ -43,8 +43,7 @@ class TableModel:
         """
         self._id, self._texts = id, list(texts)
         self.model = load(model, threads=1, **load_keywords)
-        method: Literal["embed", "classify"] = "embed" if task == "embed" else "classify"
-        self._question = Question(task, method, keywords or {})
+        self._question = Question(task, keywords or {})
         # Warms up, and raises for wrong arguments.
         self._width = self._ask([["A text."] * len(self._texts)]).shape[1]
 

@@ -31,7 +31,7 @@ from heedful.text.arborescence import best_heads
 from heedful.text.arrays import Bytes, Doubles, Floats, Ints
 from heedful.text.batch import run_in_batches
 from heedful.text.errors import GraphError
-from heedful.text.forks import LockOwner
+from heedful.text.forks import ForkSafe
 from heedful.text.hashed_words import ZERO, WordVectors
 from heedful.text.tokenize import (
     ATTRIBUTES,
@@ -57,7 +57,6 @@ ROOT, NO_WORD = "ROOT", "dep"
 Tree = tuple[Ints, tuple[str, ...]]
 """Each word's governor, which is itself for a root, and its relation."""
 Feeds = dict[str, npt.NDArray[Any]]
-Heads = tuple[Ints, list[list[str]]]
 
 
 class VectorTable:
@@ -90,7 +89,7 @@ class VectorTable:
         return self._rows, np.array(places)
 
 
-class ArcParser(LockOwner):
+class ArcParser(ForkSafe):
     """Empty until `from_disk` reads its folder. Only one thread at a time may use it. A `text.batch.Runner`."""
 
     stage: Literal["parse"] = "parse"
@@ -148,8 +147,7 @@ class ArcParser(LockOwner):
         for label in (*self.labels, NO_WORD):
             self._vocab.strings.add(label)
         self._names = np.array(self.labels, object)
-        self._rotary_table = rotary_table(64, self._speeds)
-        self._diagonal_mask = diagonal_mask(64)
+        self._positions = position_feeds(64, self._speeds)
         from heedful.text.graph import open_session  # 60 MB, only for pipelines with this parser
 
         try:
@@ -165,17 +163,45 @@ class ArcParser(LockOwner):
     def prepare(self, texts: Sequence[Tokens]) -> tuple[list[int], Feeds]:
         """The lengths and the graph's feeds of texts of at least one word each."""
         lengths = self.costs(texts)
+        longest = max(lengths)
+        inside = np.arange(longest) < np.array(lengths)[:, None]  # (B, L)
+        places = np.zeros(inside.shape, np.int64)
         with self._lock:
-            return lengths, self._feeds(texts, np.array(lengths))
+            table, rows = self._words(texts)
+            places[inside] = rows
+            words = table[places]
+            if longest > len(self._positions["itself"]):
+                self._positions = position_feeds(2 * longest, self._speeds)
+            positions = self._positions
+        return lengths, {
+            "words": words,
+            "inside": inside[..., None],
+            "outside": np.where(inside, np.float32(0), np.float32(MASKED_SCORE))[:, None],
+            "itself": positions["itself"][:longest, :longest],
+            "cos": positions["cos"][:longest],
+            "sin": positions["sin"][:longest],
+            "first": np.arange(len(texts))[:, None] * longest,
+        }
 
     def run(self, prepared: tuple[list[int], Feeds]) -> list[Tree]:
         """The trees of a batch, by a run of the graph."""
         lengths, feeds = prepared
-        heads, relations = self._parse(feeds)
+        heads, relations, scores, dependents, governors = self._graph.run(None, feeds)
+        best = heads * feeds["inside"][..., 0]  # (B, L), 0 is the root
+        if len(rows := cyclic(best)):
+            with_cycles = best[rows]
+            best[rows] = best_heads(scores[rows], feeds["inside"][rows].sum((1, 2)))
+            changed, word = np.nonzero(best[rows] != with_cycles)
+            row = rows[changed]
+            pairs = dependents[row, word] + governors[row, best[row, word] - 1]
+            relations[row, word] = self._relations(pairs)
+        has_governor = best > 0
+        names = self._names[np.where(has_governor, relations, self._root)].tolist()
+        best = np.where(has_governor, best - 1, np.arange(best.shape[1]))
         # ONNX Runtime's integers are C's long long, which orjson does not know.
         return [
-            (row[:length].astype(np.int64), tuple(names[:length]))
-            for length, row, names in zip(lengths, heads, relations, strict=True)
+            (row[:length].astype(np.int64), tuple(row_names[:length]))
+            for length, row, row_names in zip(lengths, best, names, strict=True)
         ]
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
@@ -198,40 +224,6 @@ class ArcParser(LockOwner):
         names[places] = [strings[name] for name in relations]
         columns: Any = np.stack([(governors - tokens).astype(np.uint64), names], -1)
         doc.from_array([HEAD, DEP], columns)  # spaCy types them as its own integers
-
-    def _parse(self, feeds: Feeds) -> Heads:
-        """Governors (B, L), a root's is itself, and relations. On padding they have no meaning."""
-        heads, relations, scores, dependents, governors = self._graph.run(None, feeds)
-        best = heads * feeds["inside"][..., 0]  # (B, L), 0 is the root
-        if len(rows := cyclic(best)):
-            with_cycles = best[rows]
-            best[rows] = best_heads(scores[rows], feeds["inside"][rows].sum((1, 2)))
-            changed, word = np.nonzero(best[rows] != with_cycles)
-            row = rows[changed]
-            pairs = dependents[row, word] + governors[row, best[row, word] - 1]
-            relations[row, word] = self._relations(pairs)
-        has_governor = best > 0
-        names = self._names[np.where(has_governor, relations, self._root)].tolist()
-        return np.where(has_governor, best - 1, np.arange(best.shape[1])), names
-
-    def _feeds(self, texts: Sequence[Tokens], lengths: Ints) -> Feeds:
-        longest = int(lengths.max())
-        inside = np.arange(longest) < lengths[:, None]  # (B, L)
-        table, rows = self._words(texts)
-        places = np.zeros(inside.shape, np.int64)
-        places[inside] = rows
-        if longest > len(self._rotary_table[0]):
-            self._rotary_table = rotary_table(2 * longest, self._speeds)
-            self._diagonal_mask = diagonal_mask(2 * longest)
-        return {
-            "words": table[places],
-            "inside": inside[..., None],
-            "outside": np.where(inside, np.float32(0), np.float32(MASKED_SCORE))[:, None],
-            "itself": self._diagonal_mask[:longest, :longest],
-            "cos": self._rotary_table[0][:longest],
-            "sin": self._rotary_table[1][:longest],
-            "first": np.arange(len(lengths))[:, None] * longest,
-        }
 
     def _relations(self, pairs: Floats) -> Ints:
         """Relations (n,) of words to governors, from the sums (n, E) of their two parts of the last layer."""
@@ -262,16 +254,18 @@ def make_arc_parser(nlp: Language, name: str, threads: int) -> ArcParser:  # noq
     return ArcParser(nlp.vocab, threads=threads)
 
 
-def rotary_table(length: int, speeds: Doubles) -> tuple[Floats, Floats]:
-    """Cosines and sines of the angles of `length` positions, for the pairs of dependents and of governors."""
+def position_feeds(length: int, speeds: Doubles) -> Feeds:
+    """The graph's feeds for `length` positions.
+
+    They are cosines and sines of angles, for the pairs of dependents and of governors, and a matrix (L, L) with
+    MASKED_SCORE on the diagonal: no word governs itself.
+    """
     angles = np.tile(np.arange(length)[:, None] * speeds, (1, 4))
-    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-
-
-def diagonal_mask(length: int) -> Floats:
-    """(L, L) with MASKED_SCORE on the diagonal: no word governs itself."""
-    mask: Floats = np.diag(np.full(length, MASKED_SCORE, np.float32))
-    return mask
+    return {
+        "itself": np.diag(np.full(length, MASKED_SCORE, np.float32)),
+        "cos": np.cos(angles).astype(np.float32),
+        "sin": np.sin(angles).astype(np.float32),
+    }
 
 
 def cyclic(heads: Ints) -> Ints:

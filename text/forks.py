@@ -2,33 +2,22 @@
 
 import os
 import threading
-from typing import Protocol
 from weakref import WeakSet
 
 
-class Renewable(Protocol):
-    def renew(self) -> None:
-        """Replace threads, and locks that a thread of the parent may have held. Called in the child."""
-
-
-_objects: WeakSet[Renewable] = WeakSet()
-
-
-def renew_in_children(instance: Renewable) -> None:
-    """Call the object's `renew` in each process that forks from this one."""
-    _objects.add(instance)
-
-
-class LockOwner:
+class ForkSafe:
     """Has a lock that is free in a forked process, even if a thread of the parent held it."""
 
     def __init__(self) -> None:
         self.renew()
-        renew_in_children(self)
+        _objects.add(self)
 
     def renew(self) -> None:
-        """Replace the lock."""
+        """Make a new lock, and in subclasses new threads. Called once, and in each process that forks."""
         self._lock = threading.Lock()
+
+
+_objects: WeakSet[ForkSafe] = WeakSet()
 
 
 def _renew_all() -> None:

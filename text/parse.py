@@ -18,7 +18,7 @@ from heedful.text.arc_parser import ROOT, ArcParser, Tree, words_of  # a pipelin
 from heedful.text.arrays import Ints
 from heedful.text.batch import Runner, run_in_batches
 from heedful.text.errors import ParserError
-from heedful.text.forks import LockOwner
+from heedful.text.forks import ForkSafe
 from heedful.text.kinds import ENGLISH
 from heedful.text.structure import without
 from heedful.text.tokenize import (
@@ -176,7 +176,7 @@ class Parser:
         return [tokens for job, tokens in pairs if job.tree and tokens.forms] if self.trees else []
 
 
-class PipelineTrees(LockOwner):
+class PipelineTrees(ForkSafe):
     """The trees of another parser than Heedful's, in one thread. A `text.batch.Runner`."""
 
     stage: Literal["parse"] = "parse"

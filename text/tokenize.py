@@ -21,7 +21,7 @@ from spacy.util import registry
 
 from heedful.text import english
 from heedful.text.arrays import Hashes
-from heedful.text.forks import LockOwner
+from heedful.text.forks import ForkSafe
 from heedful.text.plain import MAX_CACHED_LENGTH, Shifts, plain
 
 NAME = "heedful.Tokenizer.v1"
@@ -97,7 +97,7 @@ class Tokens:
         return words[: len(self.forms)]
 
 
-class TextTokenizer(LockOwner):
+class TextTokenizer(ForkSafe):
     """Splits a text into chunks at white space, then each chunk, independently, into tokens."""
 
     def __init__(

@@ -58,9 +58,7 @@ class LocalModel:
         paths = [f"text {i}" for i in range(1, len(texts) + 1)]
         inputs = Inputs(texts, paths, texts_per_row=len(texts) // len(examples))
         task: ServiceTask = "nli" if inputs.texts_per_row == 2 else "classify"
-        return self.loaded.answer(
-            Question(task, "classify", {"truncate": True, "raw": True}), inputs
-        )
+        return self.loaded.answer(Question(task, {"truncate": True, "raw": True}), inputs)
 
     def ordered_logits(
         self, examples: Sequence[Example], labels: Sequence[str]

@@ -1,19 +1,22 @@
-"""The component in a pipeline: files, batches, words; what its graph gives is tests/tools/parser's."""
+"""The best tree, and the component in a pipeline; what its graph gives is tests/tools/parser's."""
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
+import networkx  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 import spacy
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from spacy.language import Language
 
-from heedful.text import arc_parser
 from heedful.text.arborescence import best_heads
-from heedful.text.arc_parser import FILES, ArcParser, VectorTable
+from heedful.text.arc_parser import FILES, ArcParser, VectorTable, position_feeds
+from heedful.text.arrays import Doubles
 from heedful.text.errors import ParserError
 from heedful.text.parse import ParseJob, Parser, fingerprint
 from heedful.text.structure import check_heads
@@ -29,6 +32,32 @@ WORDS = (
 )
 texts = st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join) | st.text(max_size=40)
 Trees = list[tuple[list[int], list[str]]]
+
+
+def scores(longest: int) -> st.SearchStrategy[Doubles]:
+    """(L, 1 + L) of coarse values: ties and cycles are common."""
+    values = st.floats(-20, 20, width=16)
+    return st.integers(1, longest).flatmap(lambda n: arrays(float, (n, 1 + n), elements=values))
+
+
+@settings(max_examples=60)
+@given(scores(24))
+@example(np.random.default_rng(1).normal(size=(64, 65)))  # with cycles within cycles
+def test_networkx_finds_no_better_tree(values: Doubles) -> None:
+    words = np.arange(len(values))
+    values[words, 1 + words] = -1e4  # as the graph gives them: no word governs itself
+    graph = networkx.DiGraph()
+    for word, head in product(words.tolist(), range(len(values) + 1)):
+        if head != word + 1:
+            graph.add_edge(head, word + 1, weight=values[word, head])
+    tree = networkx.maximum_spanning_arborescence(graph, preserve_attrs=True)
+    expected = sum(data["weight"] for _, _, data in tree.edges(data=True))
+    padded = np.pad(values, (0, 2), constant_values=-1e4)
+    padded[len(values) :, 1] = 0  # padding would take the first word
+    heads, padding = np.split(best_heads(padded[None], np.array([len(values)]))[0], [len(values)])
+    check_heads(np.where(heads == 0, words, heads - 1))  # 0 is the root
+    assert values[words, heads].sum() == pytest.approx(expected)
+    assert not padding.any()
 
 
 @pytest.fixture(scope="module")
@@ -124,10 +153,9 @@ def test_a_full_table_of_words_is_begun_again_and_a_text_may_have_more(
 def test_angles_grow_with_the_texts(
     nlp: Language, component: ArcParser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short = arc_parser.rotary_table(2, component._speeds)
-    monkeypatch.setattr(component, "_rotary_table", short)
+    monkeypatch.setattr(component, "_positions", position_feeds(2, component._speeds))
     assert trees(nlp, [SENTENCE]) == trees(spacy.load(nlp.path), [SENTENCE])
-    assert len(component._rotary_table[0]) >= len(nlp.make_doc(SENTENCE))
+    assert len(component._positions["cos"]) >= len(nlp.make_doc(SENTENCE))
 
 
 def test_the_shipped_parser_reads_trees() -> None:

@@ -16,7 +16,7 @@ from spacy.language import Language
 import heedful.text.arc_parser  # noqa: F401  # the component's name
 from heedful.export.errors import ParityError
 from heedful.export.int8 import int8_columns
-from heedful.text.arc_parser import CONFIG, GRAPH, ROOT, WORDS, diagonal_mask, rotary_table
+from heedful.text.arc_parser import CONFIG, GRAPH, ROOT, WORDS, position_feeds
 from heedful.text.arrays import Bytes, Doubles
 from heedful.text.graph import open_session
 from heedful.text.hashed_words import ZERO, WordVectors
@@ -150,14 +150,11 @@ def feeds(vectors: Sequence[Bytes], rotary: int) -> dict[str, npt.NDArray[Any]]:
     inside = np.arange(longest) < lengths[:, None]
     padded = np.full((*inside.shape, vectors[0].shape[1]), ZERO, np.uint8)
     padded[inside] = np.concatenate(vectors)
-    cos, sin = rotary_table(longest, speeds(rotary))
     return {
         "words": padded,
         "inside": inside[..., None],
         "outside": np.where(inside, np.float32(0), np.float32(FAR))[:, None],
-        "itself": diagonal_mask(longest),
-        "cos": cos,
-        "sin": sin,
+        **position_feeds(longest, speeds(rotary)),
         "first": np.arange(len(lengths))[:, None] * longest,
     }
 
