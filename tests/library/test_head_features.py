@@ -1,5 +1,6 @@
 """Values that an encoder gives only for its head are in no sentence vector."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from heedful.runtime.answers import softmax
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import DataCard
 from heedful.runtime.explain.run import ExplainOptions
-from tests.builders import DIMENSION, build_bundle, build_parser, random_texts
+from tests.builders import DIMENSION, BuiltParser, build_bundle, random_texts
 
 ADDED = 2
 SIZE = DIMENSION - ADDED
@@ -21,14 +22,13 @@ TEXTS = ["two kids wash", "the dog is not good", "bad"]
 PAIRS = [("two kids wash", "kids wash hands"), ("the dog is bad", "the dog is good")]
 
 
-def test_the_head_reads_them_and_the_sentence_vector_ends_before_them(tmp_path: Path) -> None:
-    parser = build_parser(tmp_path / "parser")
-    build_bundle(tmp_path, parser, name="tiny-nli", kind="nli", explain=True)
-    build_bundle(tmp_path, parser, name="wide-nli", kind="nli", explain=True, **SIZES)
-    with (
-        heedful.load(tmp_path / "tiny-nli") as plain,
-        heedful.load(tmp_path / "wide-nli") as wide,
-    ):
+def test_the_head_reads_them_and_the_sentence_vector_ends_before_them(
+    tmp_path: Path, pipeline: BuiltParser
+) -> None:
+    build_bundle(tmp_path, pipeline, name="tiny-nli", kind="nli", explain=True)
+    build_bundle(tmp_path, pipeline, name="wide-nli", kind="nli", explain=True, **SIZES)
+    load = partial(heedful.load, models=tmp_path, parser=pipeline.folder)
+    with load("tiny-nli") as plain, load("wide-nli") as wide:
         assert wide.nli(PAIRS) == plain.nli(PAIRS)
         vectors_with_features = plain.encode(TEXTS, normalize_embeddings=False)
         vectors = wide.encode(TEXTS, normalize_embeddings=False)
@@ -44,9 +44,10 @@ def test_the_head_reads_them_and_the_sentence_vector_ends_before_them(tmp_path: 
         np.testing.assert_array_equal(index.share(vectors_with_features), index.share(vectors))
 
 
-def test_a_linear_head_over_them_reads_the_sentence_vector(tmp_path: Path) -> None:
-    parser = build_parser(tmp_path / "parser")
-    build_bundle(tmp_path, parser, name="wide-nli", kind="nli", **SIZES)
+def test_a_linear_head_over_them_reads_the_sentence_vector(
+    tmp_path: Path, pipeline: BuiltParser
+) -> None:
+    build_bundle(tmp_path, pipeline, name="wide-nli", kind="nli", **SIZES)
     rng = np.random.default_rng(0)
     head = LinearHead(rng.normal(size=(2, SIZE)), rng.normal(size=2), ("sad", "glad"))
     provenance = Provenance(
@@ -54,7 +55,8 @@ def test_a_linear_head_over_them_reads_the_sentence_vector(tmp_path: Path) -> No
     )
     card = write_bundle(read(tmp_path / "wide-nli"), head, provenance, tmp_path / "mood")
     assert (card.dimension, card.head_features) == (SIZE, ADDED)
-    with heedful.load(tmp_path / "wide-nli") as base, heedful.load(tmp_path / "mood") as mood:
+    load = partial(heedful.load, models=tmp_path, parser=pipeline.folder)
+    with load("wide-nli") as base, load("mood") as mood:
         vectors = base.encode(TEXTS, normalize_embeddings=False)
         expected = softmax(head.logits(vectors))
         np.testing.assert_allclose(mood.predict_proba(TEXTS), expected, atol=1e-5)

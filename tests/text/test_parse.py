@@ -12,9 +12,7 @@ import spacy
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from spacy.attrs import NORM, ORTH, PREFIX, SHAPE, SPACY, SUFFIX
-from spacy.language import Language
 from spacy.tokenizer import Tokenizer
-from spacy.tokens import Doc
 
 from heedful.text import invisible, plain
 from heedful.text.parse import Parse, ParseJob, Parser, PipelineTrees
@@ -130,14 +128,6 @@ def test_a_cut_parse_is_the_beginning_of_the_whole(
     check_heads(cut.heads)
 
 
-@Language.component("chain")
-def chain(doc: Doc) -> Doc:
-    """Each token hangs under the one before it, white space too where spaCy makes a token of it."""
-    for token in doc[1:]:
-        token.head, token.dep_ = doc[token.i - 1], "dep"
-    return doc
-
-
 def test_a_full_stop_is_put_behind_a_last_word_or_number(parser: Parser) -> None:
     for text in ("the kids sleep", "kids, 42", "kids "):
         before = read(parser, text)
@@ -153,17 +143,6 @@ def test_a_full_stop_is_put_behind_a_last_word_or_number(parser: Parser) -> None
     for text in ("the kids sleep.", "(sleep)", "kids!", "...", ""):
         before = read(parser, text)
         assert before.with_stop(16) is before
-
-
-def test_white_space_has_no_place_in_the_tree_and_no_text_is_too_long_for_spacy() -> None:
-    nlp = spacy.blank("en")
-    nlp.max_length = 14  # characters; by default 1,000,000
-    nlp.add_pipe("chain")
-    chained = Parser(nlp, "en_chain", "0" * 64)
-    for text in ("a  b \n c", " \n a b c", "a\t\tb\u3000c \n"):
-        assert read(chained, text).heads.tolist() == [0, 0, 1]
-    assert read(chained, "a b  c d e", 3).heads.tolist() == [0, 0, 1]
-    assert len(read(chained, "kids " * 5, tree=False)) == 5
 
 
 def words(count: int, seed: int = 0) -> list[str]:
