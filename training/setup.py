@@ -91,7 +91,7 @@ class RunData:
         inputs = prepare(config, task, self.objective, self.examples, self.devs, paths)
         if state and state.get("parser", inputs.parser.fingerprint) != inputs.parser.fingerprint:
             raise ConfigError(
-                f"{paths.run} was started with another parser than {paths.parser}: name it with --parser"
+                f"{paths.run} was started with another parser than {paths.parser}: use that one, or another folder"
             )
         lexicon_name = checkpoint.TOKENIZER if config.transformer else checkpoint.VOCAB
         lexicon_file = paths.run / lexicon_name

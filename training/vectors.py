@@ -229,8 +229,8 @@ def initial(
     if rows.shape[1] > dim:
         if len(rows) < dim:
             raise ConfigError(
-                f"words.dim = {dim}: only {len(rows)} of the words have a vector, too few for {dim} principal "
-                f"components: set words.dim to {vectors.shape[1]}, the vectors' own size"
+                f"only {len(rows)} words have a vector, too few to reduce them to words.dim = {dim} values: give texts "
+                f"of more words, or set words.dim to {vectors.shape[1]}, the vectors' own size"
             )
         rows = pca(rows, dim)
     length = np.sqrt((rows**2).sum(axis=1).mean())

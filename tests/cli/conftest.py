@@ -1,11 +1,30 @@
+"""A folder of tiny bundles, and the command line in this process."""
+
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from heedful.cli import main as cli
 from heedful.training import tasks
 from tests.builders import build_bundle, build_models
 
 tasks.add("tools.tasks")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Command = Callable[..., Ended]
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +36,30 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build_bundle(folder, parser, name="tiny-related", kind="relatedness", explain=True)
     build_bundle(folder, parser, name="tiny-several", multi_label=True, explain=True)
     return folder
+
+
+@pytest.fixture
+def heedful(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command line in this process, which has imported already what takes a command seconds."""
+    monkeypatch.setenv("COLUMNS", "120")
+    signals = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+
+    def run(*arguments: str | Path) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["heedful", *map(str, arguments)])
+        capsys.readouterr()
+        code: object = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code
+        shown = capsys.readouterr()
+        for number, handler in signals.items():
+            signal.signal(number, handler)  # `serve` sets its own first
+        if isinstance(code, str):  # which Python prints as it exits
+            return Ended(1, shown.out, f"{shown.err}{code}\n")
+        return Ended(int(str(code or 0)), shown.out, shown.err)
+
+    return run
 
 
 def write_glove(folder: Path) -> Path:

@@ -1,6 +1,5 @@
-"""`heedful fit`, for real: a user's file becomes a bundle and a report; the bundle is served and asked."""
+"""`heedful fit`, for real: a user's file becomes a bundle and a report; and which candidate it chooses."""
 
-import asyncio
 import csv
 import io
 import json
@@ -10,31 +9,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
-import typer
 from rich.console import Console
 from sklearn.metrics import f1_score
-from typer.testing import CliRunner
 
-from heedful.app.application import create_app
-from heedful.app.settings import Settings
-from heedful.app.state import state_of
-from heedful.cli.fit import command as fit_command
-from heedful.cli.fit_candidate import Problem
+import heedful
+from heedful.cli.fit_candidate import Candidate, Problem, best, finalists
 from heedful.cli.fit_page import COLUMNS
 from heedful.cli.fit_report import Report
 from heedful.cli.fit_run import FitOptions, fit_rows
+from heedful.library.model import Model
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import Card
-from heedful.runtime.errors import BundleError
 from heedful.training import contrastive
 from heedful.training.assess import HeldOut
-from heedful.training.errors import ConfigError, DataError, DataMissing
+from heedful.training.errors import DataError
 from heedful.training.labelled_texts import Labelled, Reading, Row
+from heedful.training.linear import Recipe
 from tests.builders import BuiltParser, build_bundle
-from tests.cli.conftest import write_glove
+from tests.cli.conftest import Command, write_glove
 from tests.transformer import tiny_encoder
 
 GOOD, BAD = ("good", "great", "fine"), ("bad", "awful", "poor")
@@ -79,22 +73,6 @@ def fit(file: Path, options: FitOptions, *columns: str) -> tuple[Card, dict[str,
     return card, json.loads((options.out / "report.json").read_text()), shown.getvalue()
 
 
-async def classify(options: FitOptions, asked: dict[str, list[str]]) -> dict[str, Any]:
-    """What /classify answers to the texts for each model, from one service over the bundles' folder."""
-    settings = Settings(models=options.out.parent, parser=options.parser)
-    app = create_app(settings)
-    async with app.router.lifespan_context(app):
-        await state_of(app).starting
-        transport = httpx.ASGITransport(app=app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
-            found = {}
-            for model, texts in asked.items():
-                answer = await client.post("/classify", json={"inputs": texts, "model": model})
-                assert answer.status_code == 200, answer.text
-                found[model] = answer.json()
-            return found
-
-
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No command leaves anything in the folder that it is called in."""
@@ -105,6 +83,10 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     assert not list(here.iterdir())
 
 
+def load(options: FitOptions) -> Model:
+    return heedful.load(options.out, parser=options.parser)
+
+
 def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, options: FitOptions) -> None:
     few = [*rows(64), ("five", "an awful awful film")]
     test = write(tmp_path / "test.csv", [("five", "great"), ("one", "poor"), ("two", "so")])
@@ -113,6 +95,8 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, options: FitOptio
     assert read(options.out).card == card
     assert (card.kind, card.labels, card.task) == ("classification", ("five", "one"), "stars")
     assert card.training.command == "heedful fit stars.csv"
+    with load(options) as model:
+        assert model.predict(["awful evening", "great!"]).tolist() == ["one", "five"]
     (score,) = card.scores
     assert (score.rows, score.split) == (65, "held out, 5 parts")
 
@@ -141,7 +125,9 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, options: FitOptio
     assert (unknown["rows"], unknown["recall"]) == (1, 0.0)
     assert report["skipped"][0]["why"].startswith("fewer than 500 rows")
     assert "labels that no training row has, which count as wrong: two" in shown
+    assert report["truncated"] == {"rows": 0, "max_tokens": 16}
     assert "trained on too" not in shown
+    assert "longer than" not in shown
     assert f"{chosen['name']} *" in shown
     assert "32 of the 65 rows repeat the text of another row" in shown.replace("\n", " ")
     page = (options.out / "report.html").read_text()
@@ -158,9 +144,6 @@ def test_rows_that_are_cut_are_counted(tmp_path: Path, options: FitOptions) -> N
     said = "2 rows (5%) are longer than 16 tokens: no candidate reads the rest of them"
     assert said in shown
     assert said in (options.out / "report.html").read_text()
-    _, report, shown = fit(write(file, rows(40)), replace(options, effort="quick"))
-    assert report["truncated"]["rows"] == 0
-    assert "longer than" not in shown
 
 
 PRAISE = (
@@ -210,14 +193,6 @@ def test_texts_without_labels_teach(
     assert quick["references"][0]["name"] == "no candidate: other + LR, C 1"
     assert "on other, frozen or" in (options.out / "report.html").read_text()
     assert quick["references"][0]["score"] < 0.9  # which knows nothing, unlike MiniLM
-    with pytest.raises(DataError, match="all texts of this file are labelled already"):
-        fit(file, replace(options, unlabelled=file))
-    with pytest.raises(ConfigError, match="--teacher labels the texts of --unlabelled"):
-        fit(file, replace(options, unlabelled=None, teacher="mpnet"))
-    with pytest.raises(DataMissing, match="nothing is no sentence encoder: name minilm, mpnet"):
-        fit(file, replace(options, teacher="nothing"))
-    with pytest.raises(ConfigError, match="--unlabelled is for one text a row"):
-        fit(file, options, "review", "review")
 
 
 def test_many_rows_train_an_encoder_too(tmp_path: Path, options: FitOptions) -> None:
@@ -246,9 +221,6 @@ def test_many_labels_of_few_rows_end_in_a_bundle(tmp_path: Path, options: FitOpt
 
 def test_pairs_are_fitted_by_an_encoder(tmp_path: Path, options: FitOptions) -> None:
     names = ("entailment", "neutral", "contradiction")
-    few = write(tmp_path / "few.csv", [(names[i % 3], f"film {i}") for i in range(6)])
-    with pytest.raises(DataError, match="same first text are held out together: give 10 different"):
-        fit(few, options, "review", "review")
     pairs = [(names[i % 3], f"a {GOOD[i % 3]} film {i}") for i in range(510)]
     card, report, _ = fit(write(tmp_path / "nli.csv", pairs), options, "review", "review")
     assert card.kind == "nli"
@@ -256,26 +228,7 @@ def test_pairs_are_fitted_by_an_encoder(tmp_path: Path, options: FitOptions) -> 
     assert (card.scores[0].rows, card.scores[0].split) == (51, "held out, 10% of the rows")
 
 
-def test_the_service_serves_them(tmp_path: Path, options: FitOptions) -> None:
-    """A bundle as above, one that abstains and one of several labels a row, in one folder."""
-    unsure, card, texts = fit_unsure(tmp_path, replace(options, out=options.out.parent / "unsure"))
-    fit_several(tmp_path, replace(options, out=options.out.parent / "several"))
-    fit(write(tmp_path / "stars.csv", rows(64)), options)
-    asked = {"stars": ["awful evening", "great!"], "unsure": [*texts, "kids"]}
-    found = asyncio.run(classify(options, {**asked, "several": ["good and slow film 9"]}))
-    assert [best["label"] for best, _ in found["stars"]] == ["one", "five"]
-    least = unsure["abstain"]["least"]
-    assert card.abstain == least
-    for ranked in found["unsure"]:
-        labels = [one["label"] for one in ranked]
-        assert labels[-2:] in (["one", "five"], ["five", "one"])
-        assert labels[:-2] == ([None] if ranked[0]["score"] < least else [])
-    assert {len(ranked) for ranked in found["unsure"]} == {2, 3}
-    likely = {one["label"] for one in found["several"][0] if one["score"] > 0.5}
-    assert likely == {"praise", "speed"}
-
-
-def fit_unsure(tmp_path: Path, options: FitOptions) -> tuple[dict[str, Any], Card, list[str]]:
+def test_a_bundle_abstains_where_it_is_unsure(tmp_path: Path, options: FitOptions) -> None:
     """Every seventh label is noise, and a third of the texts do not name it."""
     labels = [("one", "five")[i % 7 == 0] for i in range(80)]
     noisy = [
@@ -292,10 +245,15 @@ def fit_unsure(tmp_path: Path, options: FitOptions) -> tuple[dict[str, Any], Car
         assert said["low"] < said["score"] <= said["high"]
         assert f"answers {said['answers']} of {said['rows']} rows" in shown.replace("\n", " ")
     assert "trained on too, so the score is too high" in shown
-    return report, card, [text for _, text in noisy]
+    assert card.abstain == report["abstain"]["least"]
+    texts = [text for _, text in noisy]
+    with load(options) as model:
+        unsure = model.predict_proba(texts).max(axis=1) < card.abstain
+        assert [label is None for label in model.predict(texts)] == unsure.tolist()
+    assert set(unsure) == {True, False}
 
 
-def fit_several(tmp_path: Path, options: FitOptions) -> None:
+def test_rows_of_several_labels(tmp_path: Path, options: FitOptions) -> None:
     words = {"good": "praise", "slow": "speed", "ugly": "looks"}
     texts = [[w for place, w in enumerate(words) if number >> place & 1] for number in range(8)] * 8
     made = [
@@ -309,75 +267,27 @@ def fit_several(tmp_path: Path, options: FitOptions) -> None:
     assert card.scores[0].metric == "balanced-accuracy"
     assert report["labels"] == {"looks": 32, "none": 8, "praise": 32, "speed": 32}
     assert max(one["score"] for one in report["candidates"]) > 0.9
-    assert (
-        report["skipped"][0]["why"]
-        == "its training has neither several labels a row nor class weights"
-    )
-
-
-def test_what_cannot_be_made_is_refused_before_the_training(
-    tmp_path: Path, options: FitOptions
-) -> None:
-    file = write(tmp_path / "stars.csv", rows(40))
-    words, first = shutil.copytree(options.base, tmp_path / "words"), tmp_path / "first"
-    fit(file, replace(options, out=first, effort="quick"))
-    notes = tmp_path / "notes" / "thesis.docx"
-    notes.parent.mkdir()
-    notes.write_text("years of work")
-    several, unsure = Reading(separator=";"), {"abstain": 0.9}
-    capitals = write(tmp_path / "capitals.csv", [(stars.upper(), text) for stars, text in rows(4)])
-    refused: list[tuple[dict[str, Any], str]] = [
-        ({"out": tmp_path / "Stars"}, "--out: 'Stars' names no bundle"),
-        ({"out": options.base}, r"--out: .* is also --base"),
-        ({"out": words, "word_vectors": str(words)}, r"--out: .* is also --vectors"),
-        ({"encoder": "bert"}, r"--encoder: 'bert': known are .*ms-san"),
-        (
-            {"base": first, "out": tmp_path / "second"},
-            r"--base: first was made by `heedful fit` .*",
-        ),
-        ({**unsure, "reading": several}, "--abstain is for one label a row"),
-    ]
-    of_pairs: list[tuple[dict[str, Any], str]] = [
-        ({"class_weight": "balanced"}, "--class-weight is for one text a row"),
-        (unsure, "--abstain is for one text a row"),
-        ({"reading": several}, "--multi-label is for one text a row"),
-        ({"word_vectors": "glov"}, "--vectors: there is no bundle 'glov'"),
-    ]
-    for changes, said in refused:
-        with pytest.raises(ConfigError, match=said):
-            fit(file, replace(options, **changes))
-    for changes, said in of_pairs:
-        with pytest.raises(ConfigError, match=said):
-            fit(file, replace(options, **changes), "review", "review")
-    with pytest.raises(BundleError, match="notes is not empty: name a new folder"):
-        fit(file, replace(options, out=notes.parent))
-    assert notes.read_text() == "years of work"
-    with pytest.raises(DataError, match=r"--test: capitals\.csv has the labels FIVE, ONE, none of"):
-        fit(file, replace(options, test=capitals))
-    with pytest.raises(DataError, match=r"stars\.csv: pairs .* entailment, neutral, contradiction"):
-        fit(file, options, "review", "review")
-    assert not (tmp_path / "Stars").exists()
-    assert not (tmp_path / "second").exists()
+    reason = "its training has neither several labels a row nor class weights"
+    assert report["skipped"][0]["why"] == reason
+    with load(options) as model:
+        assert model.predict(["good and slow film 9"]).tolist() == [[False, False, True, True]]
 
 
 def test_bundles_are_found_by_name_and_their_parser_beside_them(
-    tmp_path: Path, pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
+    heedful: Command, tmp_path: Path, pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where the package heedful-bundles is installed: nothing lies in the current folder."""
     models, out = tmp_path / "models", tmp_path / "made" / "stars"
     build_bundle(models, pipeline, name="ms-san-embed", kind="embedding", explain=True)
     shutil.copytree(pipeline.folder, models / "parser")
     monkeypatch.setenv("HEEDFUL_MODELS", str(models))
-    command = typer.Typer()
-    command.command()(fit_command)
     file = write(tmp_path / "stars.csv", rows(20), ("label", "text"))
-    arguments = [str(file), "--out", str(out), "--effort", "quick"]
-    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    assert f"`heedful serve --models {out.parent}`" in done.output.replace("\n", "")
+    done = heedful("fit", file, "--out", out, "--effort", "quick")
+    assert done.returncode == 0, done.stderr
+    assert f"`heedful serve --models {out.parent}`" in done.stdout
     assert read(out).card.labels == ("five", "one")
-    with pytest.raises(ConfigError, match=r"--base: there is no bundle 'mine' in .*ms-san-embed"):
-        CliRunner().invoke(command, [*arguments, "--base", "mine"], catch_exceptions=False)
+    refused = heedful("fit", file, "--base", out, "--out", tmp_path / "again")
+    assert "--base: stars was made by `heedful fit`" in refused.stderr
 
 
 def test_the_most_frequent_label_is_scored_by_the_metric() -> None:
@@ -414,3 +324,69 @@ def test_a_precision_that_is_not_reached_is_an_error(tmp_path: Path) -> None:
     wrong = HeldOut(np.arange(4), logits, problem.targets, np.arange(4))
     with pytest.raises(DataError, match=r"no threshold .*: ask for at most 0\.00"):
         Report(file, problem, []).abstain(wrong, 0.9)
+
+
+BOTH = {"words": True, "vectors": True}
+ROWS = 100
+"""With 80 right of 100, a standard error is 4."""
+
+
+def candidate(name: str, right: int, sure: float, **recipe: Any) -> Candidate:
+    """Answers `right` of the rows rightly, with logits of this size."""
+    return of_rows(name, np.arange(ROWS) < right, sure, **recipe)
+
+
+def of_rows(name: str, right: np.ndarray, sure: float, **recipe: Any) -> Candidate:
+    rows = np.arange(len(right))
+    targets = np.eye(2, dtype=bool)[rows % 2]
+    signs = np.where(right, sure, -sure)[:, None]
+    held = HeldOut(rows, signs * targets, targets, np.zeros(len(rows), int))
+    read = Recipe(strength=1, **recipe) if recipe else None
+    return Candidate(name, held, 0.0, lambda _: pytest.fail("not made"), read)
+
+
+def test_kinds_go_before_scores_within_a_standard_error() -> None:
+    words = candidate("words", 80, 1, words=True, vectors=False)
+    both = candidate("both", 78, 1, **BOTH)
+    taught = candidate("taught", 77, 1, **BOTH, teacher="frozen")
+    better, far = (
+        candidate("taught", right, 1, **BOTH, teacher="fine-tuned") for right in (77, 75)
+    )
+    tuned = candidate("encoder", 80, 1)
+    assert best([words, both]) is both
+    assert best([words, both, taught]) is taught
+    assert best([words, both, taught, better]) is better
+    assert best([words, both, far]) is both
+    assert best([words, both, taught, tuned]) is tuned
+
+
+def test_pairs_of_one_first_text_are_held_out_together() -> None:
+    rows = [Row(i, (f"a  text {i // 2}", f"claim {i}"), "ab"[i % 2]) for i in range(4)]
+    groups = Problem.of(Path("pairs.csv"), rows, "").groups
+    assert groups[0] == groups[1] != groups[2] == groups[3]
+
+
+def test_class_weights_count_in_the_choice_too() -> None:
+    """Nine tenths are of one class: one answers it always, the other knows eight of ten rows of either."""
+    rows = np.arange(ROWS)
+    targets = np.eye(2, dtype=bool)[(rows < 10).astype(int)]
+    made = [of_rows("always", rows >= 10, 2, **BOTH), of_rows("either", rows % 10 >= 2, 2, **BOTH)]
+    for balanced, wins in ((False, "always"), (True, "either")):
+        weighed = []
+        for one in made:
+            logits = np.where(one.held.right[:, None], 2.0, -2.0) * targets
+            held = HeldOut(rows, logits, targets, rows * 0, balanced=balanced)
+            weighed.append(replace(one, held=held))
+        assert best(weighed).name == wins
+
+
+def test_candidates_of_different_rows_are_compared_on_the_same_ones() -> None:
+    """Words alone are best on all 500 rows, and right for 40 of the first 100, which an encoder was held out on."""
+    both = of_rows("both", np.arange(500) % 2 == 0, 1, **BOTH)
+    words = of_rows("words", np.arange(500) >= 60, 1, words=True, vectors=False)
+    worse, better = candidate("encoder", 35, 1), candidate("encoder", 60, 1)
+    found = [(one.name, one.held.score) for one in finalists([both, words, better])]
+    assert found == [("words", 0.4), ("encoder", 0.6)]
+    assert best([both, words, better]) is better
+    assert best([both, words, worse]) is words
+    assert len(best([both, words, worse]).held.rows) == 500

@@ -1,10 +1,10 @@
-"""`heedful predict`: the rows of any file with the answers that `heedful.load` gives."""
+"""`heedful predict` and `heedful evaluate`: rows of any file with the answers of `heedful.load`, and their figures."""
 
 import csv
 import gzip
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from sklearn import metrics
 
 import heedful
-from heedful.cli.errors import CommandError
+from heedful.cli import evaluate
 from heedful.cli.predict import command
+from heedful.cli.scores import Scores, wilson
 from heedful.library.model import Model
-from heedful.runtime.errors import StartupError
+from tests.builders import random_texts
 
 TEXTS = ["two kids, a dog", "", "bad hands", "dog " * 20]
 """One is blank, and the last is longer than a model reads."""
@@ -138,43 +140,71 @@ def test_pairs_labels_of_ones_own_and_plain_text(
     assert [row["scores"] for row in rows] == [pytest.approx(one.scores) for one in fitting]
 
 
-@pytest.mark.parametrize(
-    ("content", "out", "options", "said"),
-    [
-        ("id,Body\n", "o.csv", {"text_column": "body"}, r"no column 'body': .*; did you mean 'Body'\?; set --text-c"),
-        ("id,text,text\n", "o.csv", {}, "two columns 'text'"),
-        ("n,n,text\n1,2,bad\n", "o.csv", {}, "two columns 'n'"),
-        ("score,text\n1,bad\n", "o.csv", {}, "t.csv:2: a column is named 'score', as one that is added: rename it"),
-        ("text\nbad\n", "o.xlsx", {}, "o.xlsx: the suffix must be one of .csv, .tsv, "),
-        ("text\nbad\n", "o.csv", {"model": "tiny-flat"}, "tiny-flat has no labels: give yours with --labels a,b,c"),
-        ("text\nbad\n", "o.csv", {"labels": "a,b", "model": "tiny-sst2"}, "has its own, .*leave --labels or"),
-        ("a\nbad\n", "o.csv", {"labels": "a,b", "premise_column": "a"}, "--labels are for one text a row"),
-        ("a\nbad\n", "o.csv", {"model": "tiny-sst2", "premise_column": "a"}, "reads one text a row: name its"),
-        ("a\nbad\n", "o.csv", {"id_column": "a"}, "--id-column has a meaning only with --ray"),
-        ("a\nbad\n", "o", {"labels": "a,b", "ray": "local"}, "--labels has a meaning only without --ray"),
-        ("premise\nbad\n", "o.csv", {"model": "tiny-nli"}, "no column 'hypothesis': .*; set --premise-column"),
-    ],
-)  # fmt: skip
-def test_what_is_refused_leaves_no_file(
-    models: Path, tmp_path: Path, content: str, out: str, options: dict[str, Any], said: str
+def csv_of(*rows: Sequence[str]) -> str:
+    """A table of cells that need no quotes."""
+    return "".join(",".join(row) + "\n" for row in rows)
+
+
+def test_figures_are_those_of_scikit_learn(
+    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "t.csv").write_text(content)
-    with pytest.raises(CommandError, match=said):
-        command(str(tmp_path / "t.csv"), str(tmp_path / out), models=models, **options)
-    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+    texts = random_texts(60)
+    with heedful.load("tiny-sst2", models=models) as model:
+        probabilities, known = model.predict_proba(texts), model.labels
+    rng = np.random.default_rng(0)
+    given = rng.choice([*known, "other"], size=60, p=[0.45, 0.45, 0.1]).tolist()
+    rows = [*zip(texts, given, strict=True), ("", known[0]), ("bad", " ")]
+    file = tmp_path / "own.csv"
+    file.write_text(csv_of(("Message", "topic"), *rows))
+
+    options = {"text_column": "Message", "label_column": "topic", "models": models}
+    evaluate.command(str(file), model="tiny-sst2", as_json=True, **options)  # type: ignore[arg-type]
+    found = json.loads(capsys.readouterr().out)
+    answers = [known[i] for i in probabilities.argmax(axis=1)]
+    names = found["labels"]
+    assert names == [*known, "other"]
+    assert (found["rows"], found["left_out"], found["answered"]) == (60, 2, 60)
+    assert found["accuracy"] == pytest.approx(metrics.accuracy_score(given, answers))
+    f1 = metrics.f1_score(given, answers, labels=names, average="macro", zero_division=0)
+    assert found["macro_f1"] == pytest.approx(f1)
+    assert found["confusion"] == metrics.confusion_matrix(given, answers, labels=names).tolist()
+    own = [i for i, label in enumerate(given) if label != "other"]
+    loss = metrics.log_loss([given[i] for i in own], probabilities[own], labels=known)
+    assert found["log_loss"] == pytest.approx(loss)
+    report = metrics.classification_report(given, answers, output_dict=True, zero_division=0)
+    for one in found["classes"]:
+        expected = report[one["label"]]
+        assert one["precision"] == pytest.approx(expected["precision"])
+        assert (one["recall"], one["rows"]) == (expected["recall"], expected["support"])
+
+    evaluate.command(str(file), model=str(models / "tiny-sst2"), **options)  # type: ignore[arg-type]
+    said = capsys.readouterr().out
+    assert f"{file}: 60 rows, 2 left out that lack a text or a label; tiny-sst2 " in said
+    assert f"accuracy {found['accuracy']:.3f} (" in said
+    assert "labels that the model does not know, which count as wrong: other\n" in said
+    assert "label \\ answer" in said
 
 
-def test_rows_of_other_columns_do_not_fit_a_table(models: Path, tmp_path: Path) -> None:
-    rows = [{"text": "bad"}] * 600 + [{"text": "bad", "note": "new"}]
-    (tmp_path / "t.jsonl").write_text(lines(rows))
-    file = str(tmp_path / "t.jsonl")
-    with pytest.raises(
-        CommandError, match=r"other columns than the rows before it .*write \.jsonl"
-    ):
-        command(file, str(tmp_path / "o.csv"), "tiny-sst2", models=models)
-    command(file, str(tmp_path / "o.jsonl"), "tiny-sst2", models=models)
-    assert read(tmp_path / "o.jsonl")[-1]["note"] == "new"
-    with pytest.raises(CommandError, match=r"cannot read nowhere\.csv"):  # before a model is loaded
-        command("nowhere.csv", str(tmp_path / "o.csv"), "tiny-sst2", models=models)
-    with pytest.raises(StartupError, match="no bundle 'tiny'"):
-        command("nowhere.csv", str(tmp_path / "o.csv"), "tiny", models=models)
+def test_pairs_and_labels_of_ones_own_have_scores_too(
+    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "own.csv"
+    rows = [("two kids", "the dog", "neutral"), ("bad", "the dog", "entailment")]
+    file.write_text(csv_of(("premise", "hypothesis", "label"), *rows))
+    evaluate.command(str(file), model="tiny-nli", as_json=True, models=models)
+    assert json.loads(capsys.readouterr().out)["rows"] == 2
+    file.write_text(csv_of(("text", "label"), ("two kids", "dog"), ("bad", "kid")))
+    evaluate.command(str(file), model="tiny-flat", labels="dog,kid", as_json=True, models=models)
+    assert json.loads(capsys.readouterr().out)["labels"] == ["dog", "kid"]
+
+
+def test_calibration_and_intervals() -> None:
+    confidence = np.array([0.95, 0.95, 0.65, 0.65])
+    probabilities = np.stack([confidence, 1 - confidence], axis=1)
+    scores = Scores("ab", np.array([0, 0, 0, 1]), probabilities, np.array([True] * 4))
+    # Of 0.95 all are right, of 0.65 a half.
+    assert scores.summary()["calibration_error"] == pytest.approx((0.05 + 0.15) / 2)
+    # Brown, Cai and DasGupta (2001): 5 of 10.
+    assert wilson(5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
+    assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)  # Wilson 1927, by hand
+    assert wilson(10, 10)[1] == 1.0

@@ -16,7 +16,6 @@ from rich.console import Console
 from heedful.cli import ray_run
 from heedful.cli.embed import Choice, embed_file
 from heedful.cli.errors import CommandError
-from heedful.cli.placement import Cluster as RayCluster
 from heedful.cli.placement import Place
 from heedful.cli.texts import Columns, Source
 from tests.builders import random_texts
@@ -167,53 +166,6 @@ def test_pairs_are_labelled_on_this_machines_cores(models: Path, tmp_path: Path)
     shares = rows[0]["probabilities"]
     assert rows[0]["label"] == max(shares, key=shares.__getitem__)
     assert rows[1]["error"].startswith("other is blank")
-
-
-@pytest.mark.parametrize(
-    ("file", "texts", "id", "said"),
-    [
-        ("corpus", ["body"], None, "--ray needs --id-column"),
-        ("corpus", ["text"], "key", r"no column 'text': it holds key, body, other; name another"),
-        ("corpus", ["key"], "other", r"column 'key' holds int64: it must hold strings"),
-        ("corpus", ["body"], "body", "column 'body' is named twice: name one for the id and anoth"),
-        ("corpus", ["body", "body"], "key", "column 'body' is named twice"),
-        ("corpus", ["body"], "label", "--id-column: 'label' is a column of the answers: rename it"),
-        (
-            "README.md",
-            ["body"],
-            "key",
-            "README.md is neither a Parquet file nor a folder of them",
-        ),
-        ("nowhere", ["body"], "key", "nowhere is neither a Parquet file"),
-    ],
-)
-def test_the_columns_are_looked_at_before_anything_starts(
-    corpus: Path, tmp_path: Path, file: str, texts: list[str], id: str | None, said: str
-) -> None:
-    source = str(corpus) if file == "corpus" else file
-    job = ray_run.Job("embed", source, str(tmp_path / "out"), texts, id)
-    with pytest.raises(CommandError, match=said):
-        ray_run.run(job, RayCluster(), resume=False, console=Console(quiet=True))
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("address", "said"),
-    [
-        ("127.0.0.1:1", r"--ray: no cluster answers at 127.0.0.1:1 \(.*refused\): start one there"),
-        ("ray://127.0.0.1:1", "no cluster answers at ray://127.0.0.1:1"),
-        ("127.0.0.1:many", "'127.0.0.1:many' is neither local, auto nor host:port"),
-        ("cluster", "'cluster' is neither local, auto nor host:port"),
-    ],
-)
-def test_an_address_without_a_cluster_is_refused_at_once(
-    corpus: Path, tmp_path: Path, address: str, said: str
-) -> None:
-    """Ray would try for minutes."""
-    job = ray_run.Job("embed", str(corpus), str(tmp_path / "out"), ["body"], "key")
-    with pytest.raises(CommandError, match=said):
-        ray_run.run(job, RayCluster(address), resume=False, console=Console(quiet=True))
-    assert not (tmp_path / "out").exists()
 
 
 def test_another_runs_folder_and_rows_that_a_resumed_run_left_out_are_not_passed_over(

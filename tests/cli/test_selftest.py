@@ -88,6 +88,12 @@ def test_a_bundle_carries_32_sentences_of_each_kind_of_graph(golden: Path) -> No
     assert set(found.files) == set(read(golden).card.files) - {GOLDEN}
     again = Golden.read(found.to_bytes(), found.files)
     np.testing.assert_array_equal(again.outputs["int8"].vectors, found.outputs["int8"].vectors)
+    assert found.moved_outputs(outputs, "int8") == []
+    for field, kind in (("vectors", "vector"), ("answers", "answer")):
+        nothing = replace(outputs, **{field: np.full_like(getattr(outputs, field), np.nan)})
+        said = found.moved_outputs(nothing, "int8")
+        assert len(said) == 32
+        assert all(one.startswith(f"the {kind} of ") for one in said)
 
 
 def test_nothing_moves_where_they_were_written(
@@ -110,19 +116,6 @@ def test_nothing_moves_where_they_were_written(
     copied = shutil.copytree(golden, tmp_path / "copied" / NAME)
     with pytest.raises(CommandError, match="have the same name: test one at a time"):
         selftest.run([golden, copied], parser)
-
-
-def test_what_is_no_number_has_moved(golden: Path) -> None:
-    found = present(read(golden).golden)
-    outputs = found.outputs["float32"]
-    assert found.moved_outputs(outputs, "float32") == []
-    for kind, broken in (
-        ("vector", replace(outputs, vectors=np.full_like(outputs.vectors, np.nan))),
-        ("answer", replace(outputs, answers=np.full_like(outputs.answers, np.nan))),
-    ):
-        said = found.moved_outputs(broken, "float32")
-        assert len(said) == len(found.texts)
-        assert all(one.startswith(f"the {kind} of ") for one in said)
 
 
 def test_any_byte_of_any_file_is_caught_though_its_hash_is_repaired(bundle: Path) -> None:
@@ -185,10 +178,3 @@ def test_logits_of_several_labels_that_move_alike_are_caught(
     repaired(several)
     with pytest.raises(BundleError, match=r"golden\.npz: .* the answer of .* moved by"):
         selftest.run([several], str(pipeline.folder))
-
-
-def test_a_service_that_does_not_answer_is_named() -> None:
-    with pytest.raises(CommandError, match=r"no answer from http://127\.0\.0\.1:9"):
-        selftest.ask("http://127.0.0.1:9")
-    with pytest.raises(CommandError, match="no answer from localhost: unknown url type"):
-        selftest.ask("localhost")

@@ -280,7 +280,7 @@ def test_a_resumed_run_keeps_its_words_and_its_parser(
         train(config, replace(paths, data=data), resume=True)
     assert (paths.run / checkpoint.VOCAB).read_bytes() == words
     checkpoint.save(paths.run / checkpoint.LAST, last(paths.run) | {"parser": "another"})
-    with pytest.raises(ConfigError, match=r"another parser .*: name it with --parser"):
+    with pytest.raises(ConfigError, match=r"another parser than .*: use that one"):
         train(config, paths, resume=True)
     assert not list(paths.run.glob(".*"))
 
