@@ -4,13 +4,13 @@
 """
 
 import re
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, PrivateAttr, Tag
+from pydantic import AfterValidator, BaseModel, Field, Tag
+from pydantic_core import PydanticCustomError
 
 from heedful.app.schemas.base import FIRST_ERROR, StrictModel, Text, by_shape
-from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
 from heedful.text import trees
 from heedful.text.parse import Parse
@@ -42,45 +42,47 @@ class Displacy(StrictModel):
     arcs: Annotated[list[Arc], FIRST_ERROR] = Field(max_length=MAX_TREE_WORDS)
 
 
-class Tree(StrictModel):
-    """Read when the body is validated, which happens in a thread if the body is large."""
+def _read_by(read: Callable[[Any], Parse]) -> AfterValidator:
+    """Makes a tree's field a parse: with the body's validation, which happens in a thread if the body is large."""
 
-    _result: Parse | ValueError = PrivateAttr()
-
-    def model_post_init(self, _: object) -> None:
+    def parse(value: object) -> Parse:
         try:
-            self._result = self._parse()
+            return read(value)
         except ValueError as error:
-            self._result = error
+            raise PydanticCustomError(
+                "invalid_input", "{reason}", {"reason": str(error)}
+            ) from error
 
-    def _parse(self) -> Parse:
-        """Raises ValueError where the fields are no tree."""
-        raise NotImplementedError
+    return AfterValidator(parse)
 
+
+def _from_displacy(tree: Displacy) -> Parse:
+    """Raises ValueError."""
+    for i, arc in enumerate(tree.arcs):
+        if _WHITE_SPACE.search(arc.label):
+            raise ValueError(f"arcs[{i}].label holds white space, which CoNLL-U cannot hold")
+    return trees.from_displacy(tree.model_dump())
+
+
+class Tree(StrictModel):
+    @property
     def parse(self) -> Parse:
-        """Raises ValueError where the fields are no tree."""
-        if isinstance(self._result, ValueError):
-            raise self._result
-        return self._result
+        """The value of the only field."""
+        (parse,) = vars(self).values()
+        assert isinstance(parse, Parse)
+        return parse
 
 
 class DisplacyTree(Tree):
-    displacy: Displacy
-
-    def _parse(self) -> Parse:
-        for i, arc in enumerate(self.displacy.arcs):
-            if _WHITE_SPACE.search(arc.label):
-                raise ValueError(f"arcs[{i}].label holds white space, which CoNLL-U cannot hold")
-        return trees.from_displacy(self.displacy.model_dump())
+    displacy: Annotated[Displacy, _read_by(_from_displacy)]
 
 
 class ConlluTree(Tree):
-    conllu: str = Field(
-        min_length=1, description="ID, FORM, HEAD, DEPREL and SpaceAfter=No are used."
-    )
-
-    def _parse(self) -> Parse:
-        return trees.from_conllu(self.conllu)
+    conllu: Annotated[
+        str,
+        Field(min_length=1, description="ID, FORM, HEAD, DEPREL and SpaceAfter=No are used."),
+        _read_by(trees.from_conllu),
+    ]
 
 
 class Trees(BaseModel):
@@ -90,7 +92,7 @@ class Trees(BaseModel):
     conllu: str
 
 
-TextOrTree = str | DisplacyTree | ConlluTree
+TextOrTree = str | Tree
 
 Item = Annotated[
     Annotated[Text, Tag("<text>")]
@@ -103,10 +105,10 @@ Item = Annotated[
 
 
 def read_inputs(inputs: TextOrTree | Sequence[TextOrTree], path: str = "inputs") -> Inputs:
-    """The inputs in the field `path`: a text or tree, or a list of them. Raises BadInput."""
+    """The inputs in the field `path`: a text or tree, or a list of them."""
     if isinstance(inputs, str):
         return Inputs([inputs], [path], path)
-    if isinstance(inputs, TextOrTree):
+    if isinstance(inputs, Tree):
         return read([inputs], [path], path)
     return read(inputs, [f"{path}[{i}]" for i in range(len(inputs))], path)
 
@@ -114,16 +116,6 @@ def read_inputs(inputs: TextOrTree | Sequence[TextOrTree], path: str = "inputs")
 def read(
     items: Sequence[TextOrTree], paths: Sequence[str], path: str = "inputs", texts_per_row: int = 1
 ) -> Inputs:
-    """Texts, and trees as parses. Raises BadInput, which names the tree's field."""
-    inputs = [_read(item, item_path) for item, item_path in zip(items, paths, strict=True)]
+    """Texts, and trees as parses."""
+    inputs = [item if isinstance(item, str) else item.parse for item in items]
     return Inputs(inputs, paths, path, texts_per_row)
-
-
-def _read(item: TextOrTree, path: str) -> str | Parse:
-    if isinstance(item, str):
-        return item
-    try:
-        return item.parse()
-    except ValueError as error:
-        (field,) = type(item).model_fields
-        raise BadInput(f"{path}.{field}: {error}", param=f"{path}.{field}") from error
