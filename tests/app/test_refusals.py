@@ -124,6 +124,9 @@ REFUSED = r"""
 """Status, route, code, field (- for none) and body."""
 MESSAGES = r"""
 422 /embed invalid_type | the body: must be an object with inputs | []
+422 /nli invalid_type | the body: must be an object with premise and hypothesis, or with pairs | []
+422 /rerank invalid_type | the body: must be an object with query and texts, or with query and documents | []
+422 /v1/embeddings invalid_type | input: must be a string or a list of strings | {"input": 3, "model": "tiny-flat"}
 422 /nli unknown_field | premise: does not belong here; GET /docs lists the fields | {"premise": "a", "pairs": []}
 422 /nli invalid_type | pairs[0]: must be an object with premise, hypothesis | {"pairs": [["a", "b"]]}
 422 /similarity invalid_type | inputs: must be an object with source_sentence, sentences | {"inputs": []}
