@@ -179,7 +179,7 @@ def build_bundle(
     else:
         files[TOKENIZER] = pieces.text.encode()
         table, places = piece_tables(pieces)
-    encoder = encoder_graph(table, tree=tree, places=places, composed=card.get("composed", 0))
+    encoder = encoder_graph(table, tree=tree, places=places)
     files[ENCODER] = encoder
     if explain:
         files[EXPLAIN] = share_weights(explain_graph(table, tree=tree, places=places), encoder)

@@ -9,7 +9,6 @@ import onnx.parser
 from onnx import helper, numpy_helper
 
 from heedful.runtime.explain.graph import SCALE
-from heedful.text import composition
 from heedful.text.arrays import Floats
 from heedful.text.kinds import Kind
 
@@ -37,14 +36,6 @@ OF_PIECES = """
     words = Div (word_sums, counts_float)
 """
 """(B, S) ids and (B, L) pieces of each word -> words (B, L, D)."""
-COMPOSED = """
-    spelled = Gather (spelling, features)
-    in_order = ReduceSum <keepdims: int = 0> (spelled, first)
-    composed = Slice (in_order, last, end, axis, last)
-    words_and_composed = Concat <axis: int = 0> (table, composed)
-    words = Gather (words_and_composed, ids)
-"""
-"""The word table, followed by the composed words of `features`: the first is the last row, -1."""
 SCALED = """
     unscaled = Gather (table, ids)
     scale3 = Unsqueeze (scale, last)
@@ -88,28 +79,15 @@ EXPLAINED = """
 NAMES = {"pooling": ["sums", "mean"], "maps": ["products"], "gate": ["gate"]}
 
 
-def encoder_graph(
-    table: Floats,
-    *,
-    tree: bool,
-    places: Floats | None = None,
-    composed: int = 0,
-) -> bytes:
+def encoder_graph(table: Floats, *, tree: bool, places: Floats | None = None) -> bytes:
     """encoder.onnx: mean over tokens of tanh(table[id] + alpha * table[id of the governor]).
 
-    With `places` an id is a piece: a word is the mean of its pieces' table[id] + places[position]. With
-    `composed` rows of features, an unlisted word is the sum of those of its features.
+    With `places` an id is a piece: a word is the mean of its pieces' table[id] + places[position].
     """
-    constants = _constants(table, places)
-    inputs, words = "", OF_WORDS if places is None else OF_PIECES
-    if composed:
-        shape = (composed, table.shape[1])
-        constants["spelling"] = np.random.default_rng(4).normal(size=shape).astype(np.float32)
-        constants |= {"end": np.array([-(2**31)]), "axis": np.array([0])}
-        inputs, words = f", int64[K, {composition.FEATURES}] features", COMPOSED
-    body = words + _mean(tree=tree, places=places, weight="alpha")
+    body = OF_WORDS if places is None else OF_PIECES
+    body += _mean(tree=tree, places=places, weight="alpha")
     outputs = f"float[B, {table.shape[1]}] embedding"
-    return _model(_inputs(tree=tree, places=places) + inputs, outputs, body, constants)
+    return _model(_inputs(tree=tree, places=places), outputs, body, _constants(table, places))
 
 
 def explain_graph(table: Floats, *, tree: bool, places: Floats | None = None) -> bytes:

@@ -161,6 +161,21 @@ def _read(pid: int, name: str) -> str:
     return ""
 
 
+def output(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
+    """What a program prints that ends with status 0; `environment` is added to this process's."""
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=3 * PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
 def tool(program: str) -> str:
     """The path of a program that scripts/install-test-tools installs. In CI its absence is a failure."""
     found = shutil.which(program)

@@ -1,9 +1,7 @@
 """The wheel, installed as the image installs it into a new virtual environment: it serves without torch."""
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 import venv
 import zipfile
@@ -15,23 +13,13 @@ import pytest
 
 from heedful.text.parse import ParseJob, Parser
 from tests.deploy.test_docker import COPIED, LOCKED, OWN, SLIM
-from tests.process import PATIENCE, ROOT, Process
+from tests.process import PATIENCE, ROOT, Process, output
 
 pytestmark = pytest.mark.slow
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
-    inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    done = subprocess.run(
-        list(map(str, command)),
-        cwd=cwd,
-        env=inherited,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    return done.stdout
+    return output("env", "-u", "PYTHONPATH", "-u", "VIRTUAL_ENV", *command, cwd=cwd)
 
 
 def pip(python: Path, *arguments: str | Path, cwd: Path = ROOT) -> None:

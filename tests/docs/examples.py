@@ -1,15 +1,13 @@
 """The examples of a page: its commands, the answers that it shows below them, and how to run them."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.process import ROOT
+from tests.process import ROOT, output
 
 _SHELL = re.compile(r"```sh\n(.*?)```(?:\n\n```json\n(.*?)```)?", re.DOTALL)
 _INDENTED = re.compile(r"\n\n((?:    \S.*\n)+)")
@@ -45,16 +43,7 @@ def run(command: str, *, url: str = "", folder: Path = ROOT) -> str:
     """
     here = command.replace(SERVED_AT, url.removeprefix("http://"))
     here = re.sub("^heedful ", f"{sys.executable} -m heedful ", here, flags=re.MULTILINE)
-    done = subprocess.run(
-        ["sh", "-e", "-c", here],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return output("sh", "-e", "-c", here, cwd=folder, PYTHONPATH=str(ROOT))
 
 
 def alike(answer: Any, shown: Any) -> bool:

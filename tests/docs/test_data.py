@@ -1,12 +1,11 @@
 """docs/data.md: its conversion makes the files that the loaders read."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 from heedful.training import tasks
-from tests.process import ROOT
+from tests.process import ROOT, output
 from tools.parser.soft_trees import TEXTS
 
 tasks.add("tools.tasks")
@@ -38,12 +37,7 @@ def _official(folder: Path) -> None:
 def test_the_conversion_makes_every_file_that_is_read_as_json_lines_alone(tmp_path: Path) -> None:
     data = tmp_path / "data"
     _official(data)
-    subprocess.run(
-        [sys.executable, ROOT / "scripts/json-lines"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT)},
-        check=True,
-    )
+    output(sys.executable, ROOT / "scripts/json-lines", cwd=tmp_path, PYTHONPATH=str(ROOT))
     made = {file.relative_to(data).as_posix(): file for file in data.glob("*/*.jsonl")}
     assert set(TEXTS) - {"nli_semi_automatic_wiki/train.jsonl"} <= set(made)
     for name in ("trec/train", "imdb/train"):

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 
 from heedful.app.routes.openapi_document import EXAMPLES
 from tests.docs.examples import Example, alike, examples, requests, run
-from tests.process import ROOT
+from tests.process import ROOT, output
 from tests.shipped import SHIPPED
 
 README, API, CLIENTS = (
@@ -69,9 +68,8 @@ def test_openais_client_runs(shipped: str) -> None:
 
 
 def test_readmes_python_runs_and_prints_similarities() -> None:
-    command = [sys.executable, "-c", python_of(README)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    rows = [[float(one) for one in line.strip(" []").split()] for line in done.stdout.splitlines()]
+    printed = output(sys.executable, "-c", python_of(README))
+    rows = [[float(one) for one in line.strip(" []").split()] for line in printed.splitlines()]
     assert rows == [[1, rows[0][1]], [rows[0][1], 1]]
     assert 0.3 < rows[0][1] < 0.7
 

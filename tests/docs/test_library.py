@@ -3,13 +3,12 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.process import PATIENCE, ROOT
+from tests.process import ROOT, output
 
 pytestmark = pytest.mark.slow
 
@@ -27,22 +26,8 @@ for cell in json.load(open(sys.argv[1]))["cells"]:
 """Runs a notebook's cells and prints what each shows. Jupyter itself would bring twenty packages."""
 
 
-def run(cwd: Path, *arguments: str | Path, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_the_notebook_runs_from_the_import_to_a_served_classifier() -> None:
-    shown = run(ROOT, "-c", CELLS, "docs/library.ipynb")
+    shown = output(sys.executable, "-c", CELLS, "docs/library.ipynb")
     assert "<iframe" in shown
     assert "(('account', 'delivery'), '" in shown
     assert shown.endswith("'delivery'\n")
@@ -53,9 +38,8 @@ def test_the_pages_python_runs_and_the_saved_bundle_is_where_it_says(tmp_path: P
     script = tmp_path / "script.py"
     script.write_text("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)))
     paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    run(tmp_path, script, HEEDFUL_MODELS=str(ROOT / "bundles"), PYTHONPATH=paths)
-    assert not (
-        ROOT / "classifiers"
-    ).exists()  # in a checkout, `models` would be the folder of the source
+    where = {"HEEDFUL_MODELS": str(ROOT / "bundles"), "PYTHONPATH": paths}
+    output(sys.executable, script, cwd=tmp_path, **where)
+    assert not (ROOT / "classifiers").exists()
     card = json.loads((tmp_path / "classifiers/ms-san-mood/card.json").read_text())
     assert card["labels"] == ["bad", "good"]

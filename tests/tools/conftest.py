@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from heedful.export.bundle import TrainedModel, export_bundle
-from heedful.runtime.bundles.card import ParserCard, ScoreCard
+from heedful.runtime.bundles.card import ParserCard
 from heedful.training import tasks
 from tests.builders import BuiltParser
 from tests.cli.conftest import models
@@ -34,10 +34,9 @@ def stsb(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def toy(pipeline: BuiltParser) -> TrainedModel:
-    """An embedding model of random weights, with an old score on test."""
+    """An embedding model of random weights."""
     parser = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
-    old = ScoreCard(dataset="stsb", split="test", metric="spearman", value=0.9, rows=1)
-    return replace(trained("embedding"), task="embed", parser=parser, scores=(old,))
+    return replace(trained("embedding"), task="embed", parser=parser)
 
 
 @pytest.fixture(scope="session")

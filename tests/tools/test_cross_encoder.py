@@ -86,22 +86,16 @@ def test_it_learns_and_teaches(taught: Paths) -> None:
         restore(taught.run)
 
 
-def test_it_learns_from_the_mean_of_teachers_alone(
-    taught: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Pairs without a label, one good teacher and one that knows nothing: the mean still leans to what is right."""
+def test_two_teachers_answer_with_their_mean(taught: Paths, tmp_path: Path) -> None:
+    """Of pairs without a label the target is nothing else. The second teacher knows nothing."""
     torch.manual_seed(1)
     bad = tmp_path / "bad"
     bad.mkdir()
     checkpoint.save_best(bad, cross_encoder.CrossEncoder(config(), 2).state_dict())
     (bad / checkpoint.RECORD).write_bytes((taught.run / checkpoint.RECORD).read_bytes())
-    asked = [Example(one.texts, base.UNLABELLED) for one in examples(400, 5)]
-    monkeypatch.setitem(TASKS, TASK, TASKS[TASK].variant(TASK, source(asked)))
+    asked = [Example(one.texts, base.UNLABELLED) for one in examples(40, 5)]
     teacher = TeacherConfig(run=(taught.run, bad), weight=1)
-    pupil = paths(tmp_path / "pupil")
-    run = config(teacher=teacher, epochs=3)
-    assert train(run, pupil)["dev"]["value"] > 0.9
-    objective = make_classes(teacher, 2, pipeline="none", cache=pupil.cache, device="cpu")
+    objective = make_classes(teacher, 2, pipeline="none", cache=tmp_path / "cache", device="cpu")
     each = [cross_encoder.probabilities(run, [one.texts for one in asked]) for run in teacher.runs]
     np.testing.assert_allclose(objective.targets(asked), np.mean(each, axis=0), atol=1e-5)
 
@@ -133,10 +127,8 @@ def test_lower_layers_learn_more_slowly(tmp_path: Path) -> None:
     assert not sparse
     assert [one.get("lr") for one in groups] == [5e-4, 1e-3, None]
     found = {id(p) for one in groups for p in one["params"]}
-    trained = {n for n, p in model.named_parameters() if id(p) in found}
-    assert "encoder.embeddings.word_embeddings.weight" not in trained
-    rest = {n for n, p in model.named_parameters() if p.requires_grad} - trained
-    assert all(".pooler." in name for name in rest)
+    left = {n for n, p in model.named_parameters() if id(p) not in found and ".pooler." not in n}
+    assert left == {"encoder.embeddings.word_embeddings.weight"}
 
 
 def test_padding_does_not_change_an_answer() -> None:

@@ -1,6 +1,5 @@
 """`python -m tools trust`, for real, on a bundle that nobody trained; attention that is replaced, against numpy."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,13 @@ import pytest
 from onnx import TensorProto, helper
 
 from heedful.cli.errors import CommandError
-from heedful.export.bundle import export_bundle
 from heedful.export.errors import ExportError
 from heedful.runtime.bundles.bundle import read
-from heedful.runtime.bundles.card import ParserCard
 from heedful.text.arrays import Floats
 from heedful.text.graph import open_session
 from heedful.text.structure import check_heads
 from heedful.training.tasks import get
 from tests.builders import BuiltParser
-from tests.export.trained import trained
 from tools import trust
 from tools.attention_controls import Control, controlled
 from tools.control_scores import random_tree, right_branching
@@ -36,21 +32,18 @@ CONTROLS = (
 
 
 def test_a_bundle_is_measured_and_its_card_says_so(
-    pipeline: BuiltParser, stsb: Path, tmp_path: Path
+    pipeline: BuiltParser, exported: Path, stsb: Path, tmp_path: Path
 ) -> None:
-    parser = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
-    folder = tmp_path / "ms-san-toy"
-    export_bundle(replace(trained("relatedness"), task="stsb", parser=parser), folder)
-    name = str(pipeline.folder)
+    folder, name = exported, str(pipeline.folder)
     before = read(folder).card
     out = tmp_path / "measured" / "ms-san-toy"
     card = trust.measure(folder, out, name, data=stsb, rows=30, curves=5, gradients=6)
     found = card.trust
     assert found is not None
     assert tuple(one.name for one in found.controls) == CONTROLS
-    assert (found.dataset, found.metric, found.rows) == ("stsb", "pearson", 30)
+    assert (found.dataset, found.metric, found.rows) == ("stsb", "spearman", 30)
     with open_folder(folder, name) as model:  # the unchanged model's score is the plain one
-        plain, *_ = measure(get("stsb"), "dev", stsb, model)
+        plain, *_ = measure(get("embed"), "dev", stsb, model)
     assert found.value == pytest.approx(plain.value, abs=1e-5)
     assert len({round(one.value, 6) for one in found.controls} | {found.value}) > 5
     assert 0 < found.sentences <= 5
@@ -71,7 +64,7 @@ def test_a_bundle_is_measured_and_its_card_says_so(
     assert "STALE" not in text
     assert "- `other`: not measured." in text
     for control in found.controls:
-        assert f"| {control.name} | stsb, 30 rows | pearson | {control.value:.3f} |" in text
+        assert f"| {control.name} | stsb, 30 rows | spearman | {control.value:.3f} |" in text
     assert f"| {gradients.median:.1%} | {gradients.p95:.1%} | {gradients.complete:.0%} |" in text
     page.write_text("no marks")
     with pytest.raises(CommandError, match="does not hold the lines"):
