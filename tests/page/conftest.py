@@ -1,9 +1,7 @@
 """Debian's Chromium, driven by Playwright."""
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -11,9 +9,6 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.builders import build_bundle, build_models
 from tests.page.visiting import HOST, WHY, explained, follow, visit
 from tests.process import Process, tool
-
-SHOTS = os.environ.get("HEEDFUL_SCREENSHOTS")
-"""A folder to keep screenshots in."""
 
 
 @pytest.fixture(scope="package")  # it keeps an event loop running, which other tests must not meet
@@ -47,15 +42,6 @@ def why(page: Page) -> Page:
     follow(page, WHY)
     explained(page)
     return page
-
-
-@pytest.fixture
-def keep() -> Callable[[Page, str], None]:
-    def shoot(page: Page, name: str) -> None:
-        if SHOTS:
-            page.screenshot(path=str(Path(SHOTS) / f"{name}.png"), full_page=True)
-
-    return shoot
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """The third tab: two sentences."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -25,7 +23,7 @@ def compare(page: Page) -> Page:
     return page
 
 
-def test_three_measures_in_one_view(compare: Page, keep: Callable[[Page, str], None]) -> None:
+def test_three_measures_in_one_view(compare: Page) -> None:
     """They are the service's answers; some words have evidence other than 0, even at 100 %."""
     answer = compare.locator(ANSWER)
     pair = {"premise": KIDS, "hypothesis": ASLEEP}
@@ -42,7 +40,6 @@ def test_three_measures_in_one_view(compare: Page, keep: Callable[[Page, str], N
     assert len(numbers) == 16
     assert {"+", "\u2212"} <= {number[0] for number in numbers}
     assert max(float(number.replace("\u2212", "-")) for number in numbers) > 1
-    keep(compare, "compare")
 
 
 def test_a_guess_is_called_one(compare: Page) -> None:
@@ -74,9 +71,7 @@ def test_a_word_lights_up_what_is_like_it_in_the_other_sentence(compare: Page) -
     expect(compare.locator(".near")).to_have_count(0)
 
 
-def test_changes_show_what_is_seen_and_missed(
-    compare: Page, keep: Callable[[Page, str], None]
-) -> None:
+def test_changes_show_what_is_seen_and_missed(compare: Page) -> None:
     compare.get_by_role("button", name="one number").click()
     expect(compare.locator("#second")).to_have_value(TICKET)
     answer = compare.locator(ANSWER)
@@ -96,7 +91,6 @@ def test_changes_show_what_is_seen_and_missed(
         seen = result["label"] == "contradiction"
         verb = "was" if "Swap" in name else "sees" if seen else "misses"
         expect(answer.locator(".remark")).to_contain_text(f"The verdict {verb}")
-    keep(compare, "changes")
     accessible(compare)
     compare.get_by_role("button", name="on and off").click()
     expect(compare.get_by_role("button", name="Change its number")).to_be_disabled()

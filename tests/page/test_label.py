@@ -2,7 +2,6 @@
 
 import csv
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ def label(page: Page) -> Page:
     return page
 
 
-def test_labels_of_ones_own_are_tags(label: Page, keep: Callable[[Page, str], None]) -> None:
+def test_labels_of_ones_own_are_tags(label: Page) -> None:
     """Each change asks again; the bars are the service's scores, with none of these apart."""
     field = label.get_by_label("Your labels", exact=True).and_(label.locator("input"))
     field.fill("sports, cooking")
@@ -47,7 +46,6 @@ def test_labels_of_ones_own_are_tags(label: Page, keep: Callable[[Page, str], No
     )
     parts = [float(share.removesuffix(" %")) / 100 for share in shown.values()]
     assert answer.locator(".bar > i").evaluate_all(widths) == pytest.approx(parts, abs=0.01)
-    keep(label, "label")
 
 
 def test_none_of_the_labels_fits(label: Page) -> None:
@@ -69,6 +67,8 @@ def test_an_example_brings_its_labels_and_a_classifier_its_examples(label: Page)
     expect(label.locator("#answer-label h2")).to_have_text(unsure + best)
     assert result["trust"]["typical"] < 0.1
     expect(label.locator("#answer-label .trust")).to_contain_text("texts that it learned from")
+    label.locator("#panel-label").get_by_text("Model card").click()
+    expect(label.locator("#panel-label .model dl")).to_contain_text("labelsacquisition, crude oil")
     label.locator("#model-label").select_option("ms-san-trec")
     expect(label.locator("#tags")).to_be_hidden()
     label.get_by_role("button", name=re.compile("^Who painted")).click()
@@ -125,24 +125,16 @@ def test_no_labels_are_asked_for(label: Page) -> None:
     expect(label.locator("#answer-label > *")).to_have_count(0)
 
 
-def test_a_model_that_abstains_gives_no_label(relating: str, browser: Browser) -> None:
-    with visit(browser, f"{relating}/#tab=label&model=tiny-sst2") as page:
-        answer = page.locator("#answer-label")
-        expect(answer.locator("h2")).to_have_text("No label is probable enough")
-
-
 def test_a_text_may_have_several_labels_or_none(relating: str, browser: Browser) -> None:
-    with visit(browser, f"{relating}/#tab=label&model=tiny-tags&text=good") as page:
-        answer = page.locator("#answer-label:not([aria-busy])")
-        numbers = set()
+    """None of a model that abstains; any number of one whose labels are not exclusive."""
+    with visit(browser, f"{relating}/#tab=label&model=tiny-sst2") as page:
+        expect(page.locator("#answer-label h2")).to_have_text("No label is probable enough")
+        answer, numbers = follow(page, "tab=label&model=tiny-tags&text=good"), set()
         for text in ("bad", "dog", "two dogs wash", "their hands", "man is not bad"):
             with page.expect_response("**/classify") as answered:
                 enter(page, "#text", text)
-            scores = {
-                entry["label"]: entry["score"] for entry in answer_again(page, answered.value)
-            }
-            likely = [name for name in scores if scores[name] >= 0.5]
-            likely.sort(key=lambda name: -scores[name])
+            ranked = answer_again(page, answered.value)
+            likely = [one["label"] for one in ranked if one["score"] >= 0.5]
             heading = ", ".join(likely) or "No label is probable enough"
             expect(answer.locator("h2")).to_have_text(heading)
             expect(answer.locator(".scores > span.best:nth-child(3n + 1)")).to_have_text(likely)

@@ -2,7 +2,6 @@
 
 import csv
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -53,9 +52,7 @@ def example(page: Page) -> Page:
     return page
 
 
-def test_the_first_paint_is_an_answered_example(
-    browser: Browser, shipped: str, keep: Callable[[Page, str], None]
-) -> None:
+def test_the_first_paint_is_an_answered_example(browser: Browser, shipped: str) -> None:
     """A question, its answers and the map are in the window, and nothing moves when they come: the sum of
     layout shifts, as Chromium counts them, is at most the 0.1 that Web Vitals call good."""
     context = browser.new_context(viewport={"width": 1200, "height": 900})
@@ -74,7 +71,6 @@ def test_the_first_paint_is_an_answered_example(
         assert box["y"] < 900, part
     expect(page.locator(".results li")).to_have_count(10)
     expect(page.locator(".finding .timing")).to_contain_text("to compare it with 60 texts")
-    keep(page, "search")
     context.close()
 
 
@@ -144,21 +140,6 @@ def test_the_same_and_the_opposite_are_said(example: Page) -> None:
     expect(closed).to_contain_text("the opposite")
     asked = page.locator(".results li").filter(has_text="Is the shop")
     expect(asked).not_to_contain_text("the opposite")
-
-
-def test_a_term_is_explained_on_tap(page: Page) -> None:
-    """The whole of it is seen."""
-    for name, message in (
-        ("How the map is drawn", "principal components"),
-        ("How the list", "cosine"),
-    ):
-        page.get_by_role("button", name=name).focus()
-        page.keyboard.press("Enter")
-        term = page.locator(".term:popover-open")
-        expect(term).to_contain_text(message)
-        assert term.evaluate("one => one.scrollHeight <= one.clientHeight")
-        page.keyboard.press("Escape")
-        expect(term).to_have_count(0)
 
 
 FILES: dict[str, tuple[str | bytes, str | list[str]]] = {
@@ -279,7 +260,7 @@ def test_near_duplicates_are_listed(page: Page) -> None:
     expect(differing.locator("mark")).to_have_text(["on", "along"])
 
 
-def test_the_map(example: Page, keep: Callable[[Page, str], None]) -> None:
+def test_the_map(example: Page) -> None:
     """Arrow keys and the pointer read a text, Enter and a tap ask for it; a cluster may be shown alone."""
     page = example
     points = page.get_by_role("group", name="Map of 60 texts")
@@ -305,7 +286,6 @@ def test_the_map(example: Page, keep: Callable[[Page, str], None]) -> None:
     expect(page.locator(".results li")).to_have_count(size)
     expect(page.locator("#answer-search h2").first).to_contain_text("in the group")
     expect(cluster).to_have_attribute("aria-pressed", "true")
-    keep(page, "cluster")
     accessible(page)
 
 
@@ -339,7 +319,7 @@ def test_the_matrix_is_whole(page: Page, lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_phone(page: Page, scheme: str, keep: Callable[[Page, str], None]) -> None:
+def test_on_a_phone(page: Page, scheme: str) -> None:
     page.set_viewport_size({"width": 375, "height": 740})
     page.select_option("#theme", scheme)
     use(page, [*LINES, "x" * 400, ARABIC])
@@ -350,7 +330,6 @@ def test_on_a_phone(page: Page, scheme: str, keep: Callable[[Page, str], None]) 
         answer = page.locator(f"#answer-{tab.lower()}:not([aria-busy]) h2").first
         expect(answer).to_be_visible()
         assert width_of(page) <= 375
-        keep(page, f"phone-{tab}-{scheme}")
         if scheme == "dark":  # wide windows are light
             accessible(page)
     page.select_option("#theme", "auto")

@@ -94,12 +94,6 @@ def explained(page: Page) -> Locator:
     return answer
 
 
-def asks(text: str, response: Response) -> bool:
-    """Whether it answers `/explain` of this text, and not of what the page asked before."""
-    fields: dict[str, Any] = response.request.post_data_json or {}
-    return urlsplit(response.url).path == "/explain" and fields["inputs"] == text
-
-
 def answer_again(page: Page, response: Response) -> Any:
     """The service's answer, requested a second time: Chromium does not keep all answers' bodies."""
     request = response.request
