@@ -127,11 +127,7 @@ OPEN = 'text\tlabel\n"Good film\tpos\nfine\tpos\nit was bad"\tneg\n'
 @pytest.mark.parametrize(
     ("format", "content", "message"),
     [
-        (
-            "tsv",
-            OPEN,
-            "t:2: a quote is opened here and closed in line 4, but each of these lines is",
-        ),
+        ("tsv", OPEN, "t:2: a quote is opened here and closed in line 4, but each of these lines"),
         ("tsv", 'text\n"Good\nbad"\n', r"t:2: a quote is opened here and closed in line 3"),
         ("tsv", "text\tlabel\ra\tb\r", r"t:1: a carriage return"),
         ("csv", "\n\ntext,label\na,b,c\n", r"t:4: 3 cells"),

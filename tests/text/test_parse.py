@@ -18,6 +18,7 @@ from heedful.text import invisible, plain
 from heedful.text.parse import Parse, ParseJob, Parser, PipelineTrees
 from heedful.text.structure import check_heads
 from heedful.text.tokenize import MAX_CHUNK, TextTokenizer
+from heedful.text.trees import build
 from tests.builders import BuiltParser
 
 EVERYTHING = 100_000
@@ -143,6 +144,8 @@ def test_a_full_stop_is_put_behind_a_last_word_or_number(parser: Parser) -> None
     for text in ("the kids sleep.", "(sleep)", "kids!", "...", ""):
         before = read(parser, text)
         assert before.with_stop(16) is before
+    two = build(["No", "it", "is"], np.array([0, 2, 2]), ["ROOT", "nsubj", "ROOT"], [True] * 3)
+    assert two.with_stop(16).heads.tolist() == [0, 2, 2, 2]  # under the last root
 
 
 def words(count: int, seed: int = 0) -> list[str]:
