@@ -14,12 +14,14 @@ from rich.console import Console
 
 from heedful.cli.train import command
 from heedful.export import run as export
+from heedful.text.kinds import Kind
 from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, loop, tasks
 from heedful.training.config import Paths, RunConfig
 from heedful.training.errors import ConfigError, RunDamaged
 from heedful.training.model import make_model
 from heedful.training.start import load_initial_weights
+from heedful.training.tasks.base import Task
 from tests.builders import BuiltParser
 from tests.training.conftest import changed, train
 
@@ -146,20 +148,19 @@ def test_a_run_begins_with_another_runs_weights(
     assert record["data"] == first["data"]  # each set of examples once
     assert export.read(tmp_path / "two").training.start == finished.run.as_posix()
 
-    task = tasks.get(config.task)
-    wider = replace(task, labels=(*task.labels, "more"))  # it takes the encoder, not the head
-    train(again, replace(finished, run=tmp_path / "lent"), task=wider)
-    mine, theirs = checkpoint.best(finished.run), checkpoint.best(tmp_path / "lent")
-    for name, value in theirs.items():
-        if name.startswith("sentence."):
-            torch.testing.assert_close(value, mine[name])
+    task, mine = tasks.get(config.task), checkpoint.best(finished.run)
     table = mine["sentence.embedding.weight"]
-    embedding = make_model(config, "embedding", 0, torch.zeros_like(table))
-    own = {name: value.clone() for name, value in embedding.state_dict().items()}
-    load_initial_weights(again, embedding, tasks.get("embed"), finished.run / checkpoint.VOCAB)
-    for name, value in embedding.state_dict().items():
-        projection = name.startswith("sentence.projection.")
-        torch.testing.assert_close(value, own[name] if projection else mine[name])
+    others: list[tuple[Kind, Task]] = [
+        ("classification", replace(task, labels=(*task.labels, "more"))),
+        ("embedding", tasks.get("embed")),
+    ]
+    for kind, other in others:  # which take the encoder, and neither the head nor the projection
+        model = make_model(config, kind, len(other.labels), torch.zeros_like(table))
+        own = {name: value.clone() for name, value in model.state_dict().items()}
+        load_initial_weights(again, model, other, finished.run / checkpoint.VOCAB)
+        for name, value in model.state_dict().items():
+            taken = name.startswith(("sentence.encoder.", "sentence.embedding."))
+            torch.testing.assert_close(value, mine[name] if taken else own[name])
 
     fewer = changed(again, words={"background_min_count": None}, train_rows=20)
     record = train(fewer, replace(finished, run=tmp_path / "few"))

@@ -159,6 +159,8 @@ def test_sst2_leaves_the_neutral_ones_out(data: Path) -> None:
 
 PAIR = {"premise": "a", "hypothesis": "b"}
 WHOLE = gzip.compress(b'{"text": "What is it ?", "label": "DESC"}\n' * 99, mtime=0)
+BROKEN = WHOLE[:-20], WHOLE[:30] + b"x" * 9 + WHOLE[30:], b"<html>"
+DAMAGED = r"trec/train\.jsonl\.gz: a damaged or incomplete gzip file"
 LABEL_OF_ALL = "is none of entailment, neutral, contradiction"
 TREC_LINES, R8_TRAIN = "trec/train.jsonl", "r8-train-all-terms.txt"
 UNDECIDED = lines(PAIR | {"label": "-"}, PAIR | {"label": "Neutral"})
@@ -177,15 +179,7 @@ REFUSED: list[tuple[str, str, str | bytes, str]] = [
     ("trec", TREC_LINES, "[" * 100_000, r"train\.jsonl:1: not a JSON object"),
     ("trec", TREC_LINES, f'{{"text": "a", "label": {"1" * 5000}}}', r":1: not a JSON object"),
     ("trec", TREC_LINES, '{"text": "\\ud800", "label": "NUM"}', ":1: 'text' is no text: surrogat"),
-    *(
-        (
-            "trec",
-            f"{TREC_LINES}.gz",
-            content,
-            r"trec/train\.jsonl\.gz: a damaged or incomplete gzip file",
-        )
-        for content in (WHOLE[:-20], WHOLE[:30] + b"x" * 9 + WHOLE[30:], b"<html>")
-    ),
+    *(("trec", f"{TREC_LINES}.gz", content, DAMAGED) for content in BROKEN),
     ("news", "uci-news-aggregator.csv", "ID,TITLE\n1,a", r"tor\.csv:2: no 'CATEGORY'"),
     ("news", "newsCorpora.csv", NEWS_BY_TABS + "3\tonly\n", r"newsCorpora\.csv:3: 2 cells"),
     ("sst5", "trees/dev.txt", "(2 a)\n\n(2 (2 a) (2 b)", r"dev\.txt:3: a bracket is never"),
