@@ -59,6 +59,7 @@ def test_the_temperature_is_found_and_calibrates(temperature: float) -> None:
     assert calibration_error(softmax(logits / found), classes) < 0.012
     held = held_out(logits, np.eye(3, dtype=bool)[classes])
     assert assess.temperature(held) == pytest.approx(found, rel=1e-3)
+    assert held.divided(found).loss <= held.loss
 
 
 def test_the_calibration_error_is_that_of_a_loop() -> None:
