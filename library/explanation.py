@@ -32,7 +32,7 @@ class Explanation:
         result: Result[tuple[list[TokenizedText], ExplainResult]],
         options: ExplainOptions,
     ) -> Self:
-        answer = explanation(card, *result.value, options.k)
+        answer = explanation(card, *result.value)
         for name in ("faithfulness", "evidence", "curves"):
             if name in answer:
                 sentences = answer[name]["sentences"]

@@ -1,6 +1,6 @@
 """Requests of plain texts to a service, in the way that a route asks."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy.typing as npt
@@ -21,11 +21,6 @@ def present(value: T | None) -> T:
     """The value, which is there."""
     assert value is not None
     return value
-
-
-def whole(values: Iterable[T | None] | None) -> list[T]:
-    """The values, of which none is missing."""
-    return [present(value) for value in present(values)]
 
 
 async def embed(

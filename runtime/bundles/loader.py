@@ -45,13 +45,13 @@ class Loaded:
     parser: Parser
 
 
+@dataclass(frozen=True, slots=True)
 class BundleLoader:
     """Loads the bundles of a folder. This blocks: it reads files and optimises graphs."""
 
-    def __init__(self, folder: Path, device: Resolved, threads: int) -> None:
-        self._folder = folder
-        self._device = device
-        self._threads = threads
+    folder: Path
+    device: Resolved
+    threads: int
 
     def load(self, pipeline: str | Path | None) -> Loaded:
         """All bundles, and the parser of that name or folder; with None `parser_folder`'s, if a bundle needs it.
@@ -60,18 +60,18 @@ class BundleLoader:
         ProviderError.
         """
         folders = self._bundles()
-        if not folders and not self._folder.is_dir():
+        if not folders and not self.folder.is_dir():
             raise StartupError(
-                f"there is no folder {self._folder} with bundles: name another folder, or {REMEDY}"
+                f"there is no folder {self.folder} with bundles: name another folder, or {REMEDY}"
             )
         if not folders:
             raise StartupError(
-                f"{self._folder} holds no bundle (a folder with a {CARD}): "
+                f"{self.folder} holds no bundle (a folder with a {CARD}): "
                 "make one with `heedful export`, or name another folder"
             )
-        with ThreadPoolExecutor(1 if self._device == "cuda" else usable_cores()) as pool:
+        with ThreadPoolExecutor(1 if self.device == "cuda" else usable_cores()) as pool:
             if not pipeline and any(bundle.read_card(folder).needs_parser for folder in folders):
-                pipeline = parser_folder(self._folder)
+                pipeline = parser_folder(self.folder)
             parser_future = pool.submit(load_parser, pipeline)
             models = list(pool.map(self._open, folders))
         parser = parser_future.result()
@@ -92,7 +92,7 @@ class BundleLoader:
         for name in sorted(names):
             old = served.models.get(name)
             try:
-                models[name] = self._refresh(self._folder / name, old, parser)
+                models[name] = self._refresh(self.folder / name, old, parser)
             except BundleError as error:
                 refused.append(str(error))
             except (ProviderError, InferenceFailed) as error:
@@ -118,17 +118,17 @@ class BundleLoader:
 
     def _bundles(self) -> list[Path]:
         """The folders of the bundles. The log names folders that this user may not enter: they may hold bundles."""
-        for folder in self._folder.glob("*"):
+        for folder in self.folder.glob("*"):
             if folder.is_dir() and not os.access(folder, os.X_OK):
                 log.warning("%s is ignored: this user may not enter it", folder)
-        return sorted(card.parent for card in self._folder.glob(f"*/{CARD}"))
+        return sorted(card.parent for card in self.folder.glob(f"*/{CARD}"))
 
     def _current_names(self, served: Iterable[str]) -> set[str]:
         """Names of the bundles, including those of served models that are being replaced."""
 
         def names_on_disk() -> set[str]:
             names = {folder.name for folder in self._bundles()}
-            return names | {name for name in served if (self._folder / name).is_dir()}
+            return names | {name for name in served if (self.folder / name).is_dir()}
 
         names = names_on_disk()
         if not names.issuperset(served):
@@ -139,7 +139,7 @@ class BundleLoader:
     def _open(self, folder: Path) -> LoadedModel:
         content = bundle.read(folder, graphs=False)
         bundle.check_name(content.card, folder.name)  # a link may not serve it under a second name
-        model = LoadedModel(content, self._device, self._threads)
+        model = LoadedModel(content, self.device, self.threads)
         model.warm()
         model.check_golden()
         return model

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from heedful.runtime.answers import cosines, normalise
+from heedful.runtime.answers import chosen, cosines, normalise
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.engine.work import Steps
 from heedful.runtime.errors import BadInput
@@ -23,15 +24,6 @@ from heedful.text.parse import Parse
 DRAWS = 20
 """Random deletions with which the deletion of the most attended tokens is compared."""
 SEED = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Ablation:
-    """The answer without `prior`: scores as in `ExplainResult`, and the cosine of its vector to the full vector."""
-
-    prior: str
-    scores: Doubles | None
-    cosine: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +47,10 @@ class Evidence:
 @dataclass(frozen=True, slots=True)
 class ExplainResult:
     sentences: list[ExplainOutputs]  # of one sentence each
-    priors: Mapping[str, bool]  # all priors of the model
-    alpha: float | None
+    priors: Mapping[str, bool | float]  # all priors of the model, and alpha
     # (C,) in the order of the card's labels; (1,) from 1 to 5 for the relatedness of a pair.
     scores: Doubles | None
-    similarity: Floats | None  # (L, L') cosines of a pair's tokens
-    ablation: list[Ablation] | None
-    faithfulness: list[Deletion | None] | None  # None for a sentence of k tokens or fewer
-    measured: str  # the score of evidence and curves: a label's, "relatedness" or "cosine"
-    evidence: list[Evidence | None] | None  # None for a sentence of one token
-    curves: list[SentenceCurves | None] | None  # None for a sentence of one token
+    fields: Mapping[str, Any]  # the others of the answer (docs/explain.md)
     seconds: float  # in sessions
     waited: float  # seconds
 
@@ -122,11 +108,15 @@ def explain(
     sentences = [model.sentence(parse) for parse in parses]
     outputs = yield from run.encode(sentences)
     scores = yield from run.scores([output.embedding for output in outputs])
+    answer = None if scores is None else scores[0]
     prediction = Prediction(run, outputs, scores)
-    ablation: list[Ablation] = []
-    for prior, on in run.priors.items():
-        if options.ablation and on:
-            ablation.append((yield from _ablate(prediction, sentences, prior)))
+    fields = _answer_fields(answer, model.card)
+    if len(outputs) == 2:
+        fields["similarity"] = cosine_matrix(*(output.states[0] for output in outputs))
+    if options.ablation:
+        fields["ablation"] = []
+        for prior in [prior for prior, on in run.priors.items() if on]:
+            fields["ablation"].append((yield from _ablate(prediction, answer, sentences, prior)))
     deletions: list[Deletion | None] = []
     evidence: list[Evidence | None] = []
     sentence_curves: list[SentenceCurves | None] = []
@@ -139,34 +129,54 @@ def explain(
             sentence_curves.append(None)
             if options.curves and of_side is not None:
                 sentence_curves[side] = yield from curves(prediction, parse, side, of_side.weights)
-    similarity = None
-    if len(outputs) == 2:
-        similarity = cosine_matrix(*(output.states[0] for output in outputs))
+    if options.faithfulness:
+        fields["faithfulness"] = {"k": run.k, "draws": DRAWS, "sentences": deletions}
+    if options.evidence or options.gradients:
+        fields["evidence"] = {"of": prediction.measured, "sentences": evidence}
+    if options.curves:
+        fields["curves"] = {"of": prediction.measured, "sentences": sentence_curves}
     return ExplainResult(
         sentences=outputs,
-        priors=run.priors,
-        alpha=run.alpha,
-        scores=None if scores is None else scores[0],
-        similarity=similarity,
-        ablation=ablation if options.ablation else None,
-        faithfulness=deletions if options.faithfulness else None,
-        measured=prediction.measured,
-        evidence=evidence if options.evidence or options.gradients else None,
-        curves=sentence_curves if options.curves else None,
+        priors=run.priors if run.alpha is None else {**run.priors, "alpha": run.alpha},
+        scores=answer,
+        fields=fields,
         seconds=run.seconds,
         waited=max(time.perf_counter() - started - run.seconds, 0.0),
     )
 
 
-def _ablate(prediction: Prediction, sentences: Sequence[Sentence], prior: str) -> Steps[Ablation]:
-    run, size = prediction.run, prediction.run.model.card.dimension
+def _answer_fields(scores: Doubles | None, card: Card) -> dict[str, Any]:
+    """The model's answer, if it has one: a label and the labels' scores, or the relatedness of a pair."""
+    if scores is None:
+        return {}
+    if not card.labels:
+        return {"relatedness": scores.item()}
+    (label,) = chosen(card, scores[np.newaxis])  # None where the model abstains
+    by_label = dict(zip(card.labels, scores.tolist(), strict=True))
+    return {"prediction": {"label": label, "scores": by_label}}
+
+
+def _ablate(
+    prediction: Prediction, answer: Doubles | None, sentences: Sequence[Sentence], prior: str
+) -> Steps[dict[str, Any]]:
+    """The answer without `prior`, how it differs, and the cosine of its vector to the full vector."""
+    run, card = prediction.run, prediction.run.model.card
     vectors = [output.embedding for output in (yield from run.encode(sentences, off=prior))]
     by_sentence = [
-        cosines(output.embedding[0, :size], vector[:, :size])
+        cosines(output.embedding[0, : card.dimension], vector[:, : card.dimension])
         for output, vector in zip(prediction.outputs, vectors, strict=True)
     ]
+    fields = {"prior": prior, "cosine": float(np.mean(by_sentence))}
     scores = yield from run.scores(vectors)
-    return Ablation(prior, None if scores is None else scores[0], float(np.mean(by_sentence)))
+    if scores is None or answer is None:
+        return fields
+    before, after = _answer_fields(answer, card), _answer_fields(scores[0], card)
+    names = card.labels or ("relatedness",)
+    change = dict(zip(names, (scores[0] - answer).tolist(), strict=True))
+    fields |= {**after, "change": change}
+    if card.labels:
+        fields["flips"] = after["prediction"]["label"] != before["prediction"]["label"]
+    return fields
 
 
 def _delete(prediction: Prediction, sentence: Sentence, side: int) -> Steps[Deletion | None]:

@@ -34,7 +34,9 @@ SCALE = "scale"
 TYPES = ("float", "float16", "int8", "uint8", "int32", "int64", "bool")
 """Types of weights by ONNX Runtime's names, which are numpy's, but for "float"."""
 RANKS = {"embedding": 2, "states": 3, "pooling": 3, "maps": 4, "gate": 3}
-"""Ranks of the outputs. The second axis of the last three has an entry per name."""
+"""Ranks of the outputs."""
+KINDS = {"pooling", "maps", "gate"}
+"""The outputs whose second axis has an entry per name."""
 
 
 class _Metadata(BaseModel):
@@ -77,11 +79,7 @@ class ExplainGraph:
             first = error.errors(include_url=False)[0]
             reason = f"its metadata: {'.'.join(map(str, first['loc']))}: {first['msg']}"
             raise GraphError(reason) from error
-        self.names: Mapping[str, list[str]] = {
-            "pooling": metadata.pooling,
-            "maps": metadata.maps,
-            "gate": metadata.gate,
-        }
+        self.names: Mapping[str, list[str]] = metadata.model_dump(include=KINDS)
         expected = {*encoder_inputs(card), *self.priors, *metadata.weights}
         if different := set(inputs) ^ expected:
             raise GraphError(
@@ -138,17 +136,11 @@ class ExplainGraph:
         options: onnxruntime.RunOptions | None = None,
     ) -> ExplainOutputs:
         outputs = self._run(list(self._outputs), feeds, options)
-
-        def by_name(kind: str) -> dict[str, Floats]:
-            return {name: outputs[kind][:, i] for i, name in enumerate(self.names[kind])}
-
-        return ExplainOutputs(
-            outputs["embedding"],
-            outputs["states"],
-            by_name("pooling"),
-            by_name("maps"),
-            by_name("gate"),
-        )
+        by_name = {
+            kind: {name: outputs[kind][:, i] for i, name in enumerate(names)}
+            for kind, names in self.names.items()
+        }
+        return ExplainOutputs(outputs["embedding"], outputs["states"], **by_name)
 
     def vectors(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
         """Only the sentence vectors (B, D): the graph's other outputs are not computed."""

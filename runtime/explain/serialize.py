@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from heedful.runtime.answers import TokenizedText, chosen
+from heedful.runtime.answers import TokenizedText
 from heedful.runtime.bundles.card import Card
-from heedful.runtime.explain.explain import DRAWS, ExplainResult
+from heedful.runtime.explain.explain import ExplainResult
 from heedful.runtime.explain.graph import ExplainOutputs
-from heedful.text.arrays import Doubles
 from heedful.text.trees import to_conllu, to_displacy
 
 TOKEN_FIELDS = ("id", "text", "start", "stop", "head", "dep", "known", "composed")
@@ -31,37 +30,14 @@ def tokens(text: TokenizedText) -> list[dict[str, Any]]:
     return [dict(zip(TOKEN_FIELDS, row, strict=True)) for row in columns]
 
 
-def explanation(
-    card: Card, texts: list[TokenizedText], result: ExplainResult, k: int = 1
-) -> dict[str, Any]:
+def explanation(card: Card, texts: list[TokenizedText], result: ExplainResult) -> dict[str, Any]:
     """The answer of POST /explain (docs/explain.md), with numpy arrays in place of lists."""
-    priors: dict[str, Any] = dict(result.priors)
-    if result.alpha is not None:
-        priors["alpha"] = result.alpha
-    fields: dict[str, Any] = {
+    return {
         "model": card.name,
-        "priors": priors,
+        "priors": result.priors,
         "sentences": list(map(_sentence, texts, result.sentences)),
+        **result.fields,  # orjson writes dataclasses
     }
-    if result.scores is not None:
-        fields |= _answer_fields(result.scores, card)
-    if result.similarity is not None:
-        fields["similarity"] = result.similarity
-    if result.ablation is not None:
-        fields["ablation"] = [
-            {
-                "prior": ablation.prior,
-                "cosine": ablation.cosine,
-                **_change(result.scores, ablation.scores, card),
-            }
-            for ablation in result.ablation
-        ]
-    if result.faithfulness is not None:  # orjson writes dataclasses
-        fields["faithfulness"] = {"k": k, "draws": DRAWS, "sentences": result.faithfulness}
-    for name in ("evidence", "curves"):
-        if (sentences := getattr(result, name)) is not None:
-            fields[name] = {"of": result.measured, "sentences": sentences}
-    return fields
 
 
 def _sentence(text: TokenizedText, explanation: ExplainOutputs) -> dict[str, Any]:
@@ -77,26 +53,3 @@ def _sentence(text: TokenizedText, explanation: ExplainOutputs) -> dict[str, Any
         "tree": {"displacy": to_displacy(text.parse), "conllu": to_conllu(text.parse)},
         **{kind: weights(kind) for kind in ("maps", "gate", "pooling")},
     }
-
-
-def _answer_fields(scores: Doubles, card: Card) -> dict[str, Any]:
-    """The model's answer: a label and the labels' scores, or the relatedness of a pair."""
-    if not card.labels:
-        return {"relatedness": scores.item()}
-    by_label = dict(zip(card.labels, scores.tolist(), strict=True))
-    return {"prediction": {"label": _label(scores, card), "scores": by_label}}
-
-
-def _label(scores: Doubles, card: Card) -> str | None:
-    """The label of scores (C,), None where the model abstains."""
-    (label,) = chosen(card, scores[np.newaxis])
-    return label
-
-
-def _change(before: Doubles | None, after: Doubles | None, card: Card) -> dict[str, Any]:
-    if before is None or after is None:
-        return {}
-    names = card.labels or ("relatedness",)
-    change = dict(zip(names, (after - before).tolist(), strict=True))
-    flips = {"flips": _label(after, card) != _label(before, card)} if card.labels else {}
-    return {**_answer_fields(after, card), "change": change, **flips}

@@ -31,7 +31,7 @@ from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.service import Options, running
 from heedful.text.batch import Sentence, collate
 from heedful.text.parse import ParseJob, Parser
-from tests.asking import classify, embed, explain, present, whole
+from tests.asking import classify, embed, explain
 from tests.builders import BuiltParser
 from tests.export.trained import MAX_TOKENS, WORDS, classifier
 from tests.forests import forest
@@ -169,7 +169,7 @@ def test_integrated_gradients_are_torchs(
             return (await explain(service, [TEXTS[2]], asked, model=f"{name}-toy")).value
 
     (tokens,), found = asyncio.run(ask())
-    given = present(whole(found.evidence)[0].gradients)
+    given = found.fields["evidence"]["sentences"][0].gradients
     model, head = as_stored(trained.model), as_stored(trained.head or nn.Identity())
     one = collate([trained.vocab.sentence(tokens.parse.tokens, tokens.parse.heads)])
     words = model.embedding(torch.from_numpy(one.ids)).detach()
@@ -194,7 +194,7 @@ def test_integrated_gradients_are_torchs(
     change = abs(given.score - given.baseline)
     np.testing.assert_allclose(given.weights, expected, atol=0.01 * change, rtol=0)
     error = abs(given.weights.sum() - given.score + given.baseline) / change
-    assert error == pytest.approx(present(given.error))
+    assert error == pytest.approx(given.error)
     assert error < 1e-3
     assert 0 < given.spread < 0.02
 

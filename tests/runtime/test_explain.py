@@ -29,7 +29,7 @@ from heedful.text.batch import PAD, Sentence, collate
 from heedful.text.structure import without
 from heedful.text.trees import build
 from heedful.text.vocab import Vocab
-from tests.asking import explain, present, whole
+from tests.asking import explain, present
 from tests.builders import (
     ALPHA,
     BuiltParser,
@@ -52,6 +52,12 @@ def ask(
     options = ExplainOptions(**asked)  # type: ignore[arg-type]  # of tests
     result = running.ask(explain(running.service, items, options, task=task, model=model))  # type: ignore[arg-type]  # of tests
     return result.value
+
+
+def sides(explained: ExplainResult, part: str) -> list[Any]:
+    """A part of the answer, for each sentence."""
+    sentences: list[Any] = explained.fields[part]["sentences"]
+    return sentences
 
 
 def softmax(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -93,15 +99,18 @@ def test_weights_priors_and_alpha_are_those_of_the_graph_by_hand(running: Runnin
     opened = 1 / (1 + np.exp(-hidden.sum(1)))
     np.testing.assert_allclose(weights.gate["gate"][0], opened, atol=1e-5)
     assert list(weights.pooling) == ["sums", "mean"]
-    assert (full.priors, full.alpha) == ({"dependency": True}, ALPHA)
-    (ablation,) = whole(full.ablation)
-    assert ablation.prior == "dependency"
+    assert full.priors == {"dependency": True, "alpha": ALPHA}
+    (ablation,) = full.fields["ablation"]
+    assert ablation["prior"] == "dependency"
     expected = scores(running, sentence, alpha=0.0)
-    np.testing.assert_allclose(present(ablation.scores), expected, atol=1e-5)
+    found = list(ablation["prediction"]["scores"].values())
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    change = list(ablation["change"].values())
+    np.testing.assert_allclose(change, expected - scores(running, sentence), atol=1e-5)
     vectors = expected_embedding(sentence), expected_embedding(sentence, 0.0)
-    assert ablation.cosine == pytest.approx(cosine(*vectors), abs=1e-5)
+    assert ablation["cosine"] == pytest.approx(cosine(*vectors), abs=1e-5)
     off = ask(running, KIDS, ablation=True, priors={"dependency": False})[1]
-    assert off.ablation == []  # nothing is left to switch off
+    assert off.fields["ablation"] == []  # nothing is left to switch off
 
 
 def test_no_cosine_is_above_one() -> None:
@@ -113,7 +122,7 @@ def test_no_cosine_is_above_one() -> None:
 def test_faithfulness_takes_the_most_attended_tokens_away(running: Running) -> None:
     (text,), explained = ask(running, KIDS, faithfulness=True, k=2)
     weights = explained.sentences[0].pooling["sums"][0]
-    (deletion,) = whole(explained.faithfulness)
+    (deletion,) = sides(explained, "faithfulness")
     assert deletion.attended == np.argsort(-weights)[:2].tolist()
     before = scores(running, sentence_of(text))
     label = int(before.argmax())
@@ -127,7 +136,7 @@ def test_faithfulness_takes_the_most_attended_tokens_away(running: Running) -> N
     assert deletion.random == pytest.approx(np.mean(drops), abs=1e-5)
     assert deletion.spread == pytest.approx(np.std(drops), abs=1e-5)
     again = ask(running, KIDS, faithfulness=True, k=2)[1]
-    assert again.faithfulness == explained.faithfulness
+    assert again.fields == explained.fields
 
 
 def test_a_pair_has_the_similarity_of_its_tokens_and_changes_of_one_sentence(
@@ -136,26 +145,26 @@ def test_a_pair_has_the_similarity_of_its_tokens_and_changes_of_one_sentence(
     options = {"evidence": True, "faithfulness": True, "k": 2}
     texts, explained = ask(running, KIDS, "Kids.", model=NLI, **options)
     first, second = (sentence.states[0] for sentence in explained.sentences)
-    similarity = present(explained.similarity)
+    similarity = explained.fields["similarity"]
     assert similarity.shape == tuple(len(text.parse) for text in texts)
     assert similarity[1, 0] == pytest.approx(cosine(first[1], second[0]), abs=1e-5)
-    assert [deletion is None for deletion in present(explained.faithfulness)] == [False, True]
+    assert [deletion is None for deletion in sides(explained, "faithfulness")] == [False, True]
     sentences = [sentence_of(text) for text in texts]
     before = scores(running, *sentences)
     after = scores(running, sentences[0], left(texts[1], 1))
     label = int(before.argmax())
-    weights = whole(explained.evidence)[1].weights
+    weights = sides(explained, "evidence")[1].weights
     assert weights[1] == pytest.approx(before[label] - after[label], abs=1e-5)
-    assert ask(running, "Kids", evidence=True)[1].evidence == [None]
+    assert sides(ask(running, "Kids", evidence=True)[1], "evidence") == [None]
 
 
 def test_a_model_without_labels_is_measured_by_the_vectors_cosine(running: Running) -> None:
     options = {"faithfulness": True, "ablation": True, "evidence": True}
     _, explained = ask(running, KIDS, model=NLI, **options)
-    (deletion,), (evidence,) = whole(explained.faithfulness), whole(explained.evidence)
+    (deletion,), (evidence,) = sides(explained, "faithfulness"), sides(explained, "evidence")
     assert 0 < deletion.drop < 2
-    assert present(explained.ablation)[0].scores is None
-    assert explained.measured == "cosine"
+    assert explained.fields["ablation"][0].keys() == {"prior", "cosine"}
+    assert explained.fields["evidence"]["of"] == "cosine"
     assert (evidence.weights > 0).all()
     assert evidence.margins is None
 
@@ -192,8 +201,8 @@ def test_evidence_is_the_change_without_each_token(
     np.testing.assert_allclose(vector, expected_embedding(sentence, alpha), atol=1e-5)
     before = scores(running, sentence, alpha=alpha)
     label = int(before.argmax())
-    assert explained.measured == ("negative", "positive")[label]
-    (evidence,) = whole(explained.evidence)
+    assert explained.fields["evidence"]["of"] == ("negative", "positive")[label]
+    (evidence,) = sides(explained, "evidence")
     assert evidence.margins is not None
     assert evidence.gradients is None
     for i, weight in enumerate(evidence.weights):
@@ -212,8 +221,8 @@ def test_a_token_that_leaves_the_vector_as_it_is_has_no_evidence(
     options = {"evidence": True, "faithfulness": True, "curves": True}
     for length in range(2, 12):
         _, explained = ask(running, " ".join(["kids"] * length), model=model, **options)
-        (evidence,), (curves,) = whole(explained.evidence), whole(explained.curves)
-        (deletion,) = whole(explained.faithfulness)
+        (evidence,), (curves,) = sides(explained, "evidence"), sides(explained, "curves")
+        (deletion,) = sides(explained, "faithfulness")
         assert not evidence.weights.any()
         assert evidence.margins is None or not evidence.margins.any()
         assert {correlation.value for correlation in evidence.correlations} == {None}
@@ -226,15 +235,15 @@ def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Runni
     sentences = [sentence_of(text) for text in texts]
     before = scores(running, *sentences)
     label = int(before.argmax())
-    for side, evidence in enumerate(whole(explained.evidence)):
-        path = present(evidence.gradients)
+    for side, evidence in enumerate(sides(explained, "evidence")):
+        path = evidence.gradients
         vectors = [expected_embedding(sentence, ALPHA)[None] for sentence in sentences]
         vectors[side] *= 0  # tanh of nothing
         logits, _ = run_now(running.service.registry.models[NLI].logits(*vectors))
         assert path.score == pytest.approx(before[label], abs=1e-5)
         assert path.baseline == pytest.approx(softmax(logits.astype(float))[0, label], abs=1e-5)
         change = path.score - path.baseline
-        assert present(path.error) <= 1e-4
+        assert path.error <= 1e-4
         assert 0 <= path.spread <= gradients.TOLERANCE
         assert abs(path.weights.sum() - change) / abs(change) == pytest.approx(path.error)
         assert len(path.correlations) == len(evidence.correlations)
@@ -248,8 +257,8 @@ def test_intervals_are_halved_until_both_orders_agree(
             for name, value in constants.items():
                 patch.setattr(gradients, name, value)
             _, explained = ask(running, KIDS, gradients=True)
-        (evidence,) = whole(explained.evidence)
-        return present(evidence.gradients)
+        path: gradients.Gradients = sides(explained, "evidence")[0].gradients
+        return path
 
     single = integrate(INTERVALS=1, MAX_INTERVALS=1)
     assert (single.intervals, single.spread > 0.01) == (1, True)
@@ -266,7 +275,7 @@ def test_intervals_are_halved_until_both_orders_agree(
 
 def test_correlations_name_every_map_pooling_and_gate(running: Running) -> None:
     _, explained = ask(running, KIDS, evidence=True)
-    (evidence,) = whole(explained.evidence)
+    (evidence,) = sides(explained, "evidence")
     values = {(part.kind, part.name): part.value for part in evidence.correlations}
     names = [("maps", "products"), ("pooling", "sums"), ("pooling", "mean"), ("gate", "gate")]
     assert list(values) == names
@@ -307,7 +316,7 @@ def test_curves_lie_between_the_best_and_the_worst_of_all_orders(
         return [drops[frozenset(order[:k])] for k in range(1, length)]
 
     every = [float(np.mean(along(order))) for order in permutations(range(length))]
-    (both,), (evidence,) = whole(explained.curves), whole(explained.evidence)
+    (both,), (evidence,) = sides(explained, "curves"), sides(explained, "evidence")
     curves = both.masked if mask else both.deleted
     # Among four tokens the search finds the very best and worst order.
     assert curves.best.mean() == pytest.approx(max(every), abs=1e-5)
@@ -329,7 +338,7 @@ def test_curves_lie_between_the_best_and_the_worst_of_all_orders(
     random = curves.orders[2]
     assert random.name == "random"
     # Each random order is used forwards and backwards, so the two means mirror each other.
-    removed_share = present(random.normalised_comprehensiveness)
+    removed_share = random.normalised_comprehensiveness
     assert random.normalised_sufficiency == pytest.approx(1 - removed_share, abs=1e-6)
 
 
