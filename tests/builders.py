@@ -225,12 +225,13 @@ def build_bundle(
 
 
 def build_models(models: Path) -> BuiltParser:
-    """A folder to serve: `parser`, `tiny-nli`, `tiny-sst2` and `tiny-flat` (embedding, no tree).
+    """A folder to serve: `parser`, `tiny-nli`, `tiny-sst2`, `tiny-related` and `tiny-flat` (embedding, no tree).
 
-    The first two can be explained.
+    The first three can be explained.
     """
     parser = build_parser(models / "parser")
     build_bundle(models, parser, name="tiny-nli", kind="nli", explain=True)
     build_bundle(models, parser, name="tiny-sst2", kind="classification", explain=True)
+    build_bundle(models, parser, name="tiny-related", kind="relatedness", explain=True)
     build_bundle(models, parser, name="tiny-flat", kind="embedding", tree=False)
     return parser

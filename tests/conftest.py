@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from benchmarks.processes import bundles
 from heedful.text.parse import Parser
-from tests.builders import BuiltParser, build_parser
+from tests.builders import BuiltParser, build_models, build_parser
 from tests.process import Process
 from tests.shipped import BUNDLES, SHIPPED
 
@@ -37,6 +38,14 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> BuiltParser:
 def parser(pipeline: BuiltParser) -> Parser:
     """The same pipeline in this process."""
     return Parser.load(pipeline.folder)
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of tiny bundles, which no test changes."""
+    folder = tmp_path_factory.mktemp("models") / "bundles"
+    build_models(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

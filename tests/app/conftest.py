@@ -19,7 +19,6 @@ from heedful.app.settings import PREFIX, Settings
 from heedful.app.state import state_of
 from heedful.runtime.service import Service
 from tests.app.posting import Client, state
-from tests.builders import build_bundle, build_models
 from tests.process import HOLDING, ROOT, Process
 
 Serve = Callable[..., AbstractAsyncContextManager[Client]]
@@ -30,15 +29,6 @@ Start = Callable[..., Process]
 def _no_settings_from_outside() -> None:
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         del os.environ[name]
-
-
-@pytest.fixture(scope="session")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("served") / "bundles"
-    folder.mkdir()
-    parser = build_models(folder)
-    build_bundle(folder, parser, name="tiny-related", kind="relatedness", explain=True)
-    return folder
 
 
 @contextlib.asynccontextmanager

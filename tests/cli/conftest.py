@@ -29,11 +29,9 @@ Command = Callable[..., Ended]
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of tiny bundles, which no test changes."""
+    """As for all tests, and a model whose texts may have several labels."""
     folder = tmp_path_factory.mktemp("models") / "bundles"
-    folder.mkdir()
     parser = build_models(folder)
-    build_bundle(folder, parser, name="tiny-related", kind="relatedness", explain=True)
     build_bundle(folder, parser, name="tiny-several", multi_label=True, explain=True)
     return folder
 

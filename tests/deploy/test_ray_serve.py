@@ -11,7 +11,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.builders import build_models
 from tests.process import PATIENCE, ROOT, wait_for
 
 pytestmark = pytest.mark.slow
@@ -36,10 +35,9 @@ def refused(url: str, key: str) -> bool:
         return http.post("/embed", json=BODY).status_code == 401
 
 
-def test_a_killed_replica_gives_no_answer_but_200_and_503(tmp_path: Path) -> None:
+def test_a_killed_replica_gives_no_answer_but_200_and_503(models: Path, tmp_path: Path) -> None:
     """And the keys are read again, and a line says what a replica has answered."""
-    models, keys, log = tmp_path / "bundles", tmp_path / "keys.toml", tmp_path / "log"
-    build_models(models)
+    keys, log = tmp_path / "keys.toml", tmp_path / "log"
     keys.write_text('[client]\nkey = "sesame"\n')
     over, answers = threading.Event(), [list[httpx.Response]() for _ in range(CLIENTS)]
 

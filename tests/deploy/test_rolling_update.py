@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.builders import build_models
 from tests.process import PATIENCE, Process, wait_for
 
 pytestmark = pytest.mark.slow
@@ -24,9 +23,8 @@ CLIENTS = 2
 FLAGS = {"port": "0", "processes": "1", "threads": "1"}
 
 
-def test_a_rolling_update_under_load_loses_no_request(tmp_path: Path) -> None:
-    build_models(tmp_path / "bundles")
-    flags = {**FLAGS, "models": str(tmp_path / "bundles")}
+def test_a_rolling_update_under_load_loses_no_request(models: Path, tmp_path: Path) -> None:
+    flags = {**FLAGS, "models": str(models)}
     over, endpoints = threading.Event(), list[str]()
     answered = [0] * CLIENTS
 

@@ -8,7 +8,6 @@ import pytest
 
 import heedful
 from heedful.library.model import Model
-from tests.builders import build_bundle, build_models
 from tests.process import without_torch
 
 
@@ -19,15 +18,6 @@ def _no_torch_in_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
         yield
-
-
-@pytest.fixture(scope="package")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("library") / "bundles"
-    folder.mkdir()
-    parser = build_models(folder)
-    build_bundle(folder, parser, name="tiny-related", kind="relatedness")
-    return folder
 
 
 @pytest.fixture(scope="package")

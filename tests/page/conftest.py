@@ -51,7 +51,6 @@ def relating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("relating")
     models = folder / "bundles"
     parser = build_models(models)
-    build_bundle(models, parser, name="tiny-r", kind="relatedness", explain=True)
     build_bundle(models, parser, explain=True, abstain=1.0)
     tags = ("praise", "price", "taste")
     build_bundle(models, parser, name="tiny-tags", labels=tags, explain=True, multi_label=True)

@@ -11,7 +11,6 @@ import pytest
 
 from heedful.runtime.service import Options, Service
 from tests.asking import embed
-from tests.builders import build_models
 
 T = TypeVar("T")
 
@@ -38,13 +37,6 @@ def run(options: Options) -> Iterator[Running]:
         runner.run(service.start())
         yield Running(service, runner)
         runner.run(service.stop(timeout=5))
-
-
-@pytest.fixture(scope="session")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    build_models(folder)
-    return folder
 
 
 @pytest.fixture(scope="package")
