@@ -1,5 +1,7 @@
-"""`heedful distill`: a teacher's vectors of one's own texts in a bundle, by the command and the function."""
+"""`heedful distill` and `heedful tune`: bundles of one's own texts, and what decides their training."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +11,16 @@ from numpy.testing import assert_allclose
 
 import heedful
 from heedful.cli import distill, distill_run
+from heedful.cli.texts import Columns, Source
+from heedful.cli.tune import read_pairs
+from heedful.cli.tune_run import doubts
 from heedful.runtime.bundles.bundle import read_card
+from heedful.runtime.bundles.card import ScoreCard
 from heedful.runtime.model_registry import check_parser
 from heedful.text.parse import Parser
 from heedful.training import taught_vectors, teacher_vectors, teachers
 from heedful.training.config import CACHE
-from heedful.training.errors import ConfigError, DataError
+from heedful.training.tasks.base import UNLABELLED, Example
 from heedful.training.taught_vectors import (
     Effort,
     divided,
@@ -23,8 +29,10 @@ from heedful.training.taught_vectors import (
     make_task,
     mixed,
 )
+from heedful.training.tuning import UNSTATED
 from tests.asking import present
 from tests.builders import WORDS, random_texts
+from tests.cli.conftest import Command
 from tests.shipped import BUNDLES
 from tests.transformer import tiny_encoder
 
@@ -77,24 +85,6 @@ def test_a_file_of_vectors_is_a_teacher_of_the_texts_that_have_one(tmp_path: Pat
     assert_allclose(found, np.array([[0, 1], [0.6, 0.8]]), atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("teacher", "count", "out", "error", "said"),
-    [
-        ("minilm", 300, "My Model", ConfigError, "names no bundle: use a-z, 0-9 and -"),
-        ("minilm", 5, "mine", DataError, "different texts are too few: give 200 at least"),
-        ("api.npy", 3, "mine", DataError, r"has the shape \(2, 2\), and there are 3 texts"),
-        ("texts.npy", 3, "mine", DataError, "texts.npy is no array of vectors"),
-    ],
-)
-def test_what_cannot_be_distilled_is_refused(
-    tmp_path: Path, teacher: str, count: int, out: str, error: type[Exception], said: str
-) -> None:
-    np.save(tmp_path / "api.npy", np.eye(2))
-    (tmp_path / "texts.npy").write_text("a\nb\n")
-    with pytest.raises(error, match=said):
-        heedful.distill(teacher, random_texts(count), tmp_path / out)
-
-
 def test_dev_pairs_each_held_out_text_with_its_nearest_and_another() -> None:
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((6, 4)).astype(np.float32)
@@ -140,13 +130,10 @@ def test_effort_is_how_often_texts_are_read(effort: Effort, texts: int, epochs: 
     how: dict[str, Any] = {"words": "minilm", "size": 768, "seed": 1, "device": "cpu"}
     configs = make_configs("mine", "minilm", texts=texts, effort=effort, **how)
     assert [one.epochs for one in configs] == epochs
-    assert {one.distillation.size for one in configs} == {768}
     assert [one.distillation.ranking > 0 for one in configs] == [False, True][: len(epochs)]
-    last = [False, True][-len(epochs) :]  # trained as it is served
-    assert [one.words.four_bits for one in configs] == last
-    assert [one.distillation.dimensions for one in configs] == [
-        (64, 128, 256, 512) * one for one in last
-    ]
+    served = [one.words.four_bits for one in configs]
+    assert served == [one.distillation.dimensions == (64, 128, 256, 512) for one in configs]
+    assert served == [False, True][-len(epochs) :]  # the last is trained as it is served
 
 
 def test_mixed_texts_are_two_halves_or_a_few_words() -> None:
@@ -158,9 +145,11 @@ def test_mixed_texts_are_two_halves_or_a_few_words() -> None:
     assert not set(found) & set(texts)
     listed = {text for text in found if text.replace(" ", "").isalpha()}
     assert {len(text.split()) for text in listed} >= {1, 2, 3, 4, 5}
-    halves = [text for text in found if "-" in text and text[0].isdigit() and text[-1].isdigit()]
+    halves = [
+        text.split() for text in found if "-" in text and text[0].isdigit() and text[-1].isdigit()
+    ]
     assert len(halves) > 100
-    for words in map(str.split, halves):
+    for words in halves:
         [start] = (one.split() for one in texts if one.split()[:2] == words[:2])
         [end] = (one.split() for one in texts if one.split()[-2:] == words[-2:])
         cuts = range(2, len(words) - 1)
@@ -169,3 +158,55 @@ def test_mixed_texts_are_two_halves_or_a_few_words() -> None:
     many = random_texts(taught_vectors.FEWEST)
     assert mixed(many, "quick", seed=1) == []
     assert len(mixed(many[:-100], "quick", seed=1)) in range(1, 101)
+
+
+def source(folder: Path, rows: Sequence[object]) -> Source:
+    file = folder / "pairs.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    columns = Columns("q", second="r", all_columns=True, pair_options="--columns")
+    return Source(str(file), columns=columns)
+
+
+def test_a_pair_has_a_score_or_a_third_text(tmp_path: Path) -> None:
+    rows = [{"q": "what", "r": "that", "n": "no", "s": 0.5}, {"q": " ", "r": "x", "n": "y", "s": 1}]
+    found = source(tmp_path, rows)
+    assert list(read_pairs(found, None, None)) == [Example(("what", "that"), UNLABELLED)]
+    assert list(read_pairs(found, None, "s")) == [Example(("what", "that"), 0.5)]
+    assert list(read_pairs(found, "n", None)) == [Example(("what", "that", "no"), UNLABELLED)]
+
+
+@pytest.mark.slow
+def test_a_tuned_bundle_has_the_licence_and_the_data_of_its_base_and_yours(
+    heedful: Command, tmp_path: Path
+) -> None:
+    things = ("parcel", "invoice", "password", "refund", "address", "gift card", "newsletter")
+    asked = ("Where is my {}?", "Who changes the {}?", "Why is the {} wrong?", "Is a {} free?")
+    rows = [
+        {"q": question.format(f"{size} {thing}"), "r": f"Read the page about the {size} {thing}."}
+        for thing in things
+        for size in ("small", "large")
+        for question in asked
+    ]
+    source(tmp_path, rows)
+    out, folders = tmp_path / "tuned", ("--runs", tmp_path / "runs", "--data", tmp_path)
+    given = (BUNDLES / "ms-san-embed", tmp_path / "pairs.jsonl", "--columns", "q,r", "--out", out)
+    done = heedful("tune", *given, *folders, "--threads", "1")
+    assert done.returncode == 0, done.stderr
+    assert "held-out pairs are too few to tell" in done.stdout
+    base, card = read_card(BUNDLES / "ms-san-embed"), read_card(out)
+    assert card.licence == base.licence
+    mine, *others = card.training.data
+    assert (mine.licence, tuple(others)) == (UNSTATED, base.training.data)
+
+
+def test_a_bundle_that_is_no_better_or_cannot_be_judged_is_said_to_be() -> None:
+    def said(before: float, after: float, rows: int) -> str:
+        fields = {"dataset": "faq", "split": "held out", "metric": "ndcg@10", "rows": rows}
+        old, new = (ScoreCard.model_validate({**fields, "value": one}) for one in (before, after))
+        return " ".join(doubts(old, new, "ms-san-embed"))
+
+    assert not said(0.7, 0.8, 50)
+    assert "no better than before: use ms-san-embed as it was" in said(0.8, 0.8, 50)
+    assert said(0.7, 0.8, 7).startswith("7 held-out pairs are too few to tell")
+    assert "give 500 pairs" in said(0.8, 0.7, 7)
+    assert "no better" in said(0.8, 0.7, 7)
