@@ -14,16 +14,16 @@ from heedful.runtime.bundles.card import GOLDEN
 from heedful.text.parse import Parse, ParseJob, Parser
 from tests.app.conftest import Serve
 from tests.app.posting import check, metrics
-from tests.builders import build_bundle, build_parser
+from tests.builders import BuiltParser, build_bundle
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_moved_is_named_by_the_live_service(serve: Serve, tmp_path: Path) -> None:
+async def test_what_moved_is_named_by_the_live_service(
+    serve: Serve, tmp_path: Path, pipeline: BuiltParser, parser: Parser
+) -> None:
     """Of golden vectors with another first tree only the model that reads trees is reported; a bundle may have none."""
-    folder = tmp_path / "all"
-    built = build_parser(folder / "parser")
-    parser = Parser.load(built.folder)
+    (tmp_path / "parser").symlink_to(pipeline.folder)
 
     def other(jobs: Sequence[ParseJob]) -> list[Parse]:
         first, *rest = parser.parse(jobs)
@@ -34,12 +34,12 @@ async def test_what_moved_is_named_by_the_live_service(serve: Serve, tmp_path: P
         ("tiny-other", other, True),
         ("tiny-flat", other, False),
     ):
-        build_bundle(folder, built, name=name, tree=tree)
-        bundle = read(folder / name)
+        build_bundle(tmp_path, pipeline, name=name, tree=tree)
+        bundle = read(tmp_path / name)
         files = {**bundle.files, GOLDEN: golden(bundle, parse).to_bytes()}
-        write(folder / name, bundle.card.fields(), files)
-    build_bundle(folder, built, name="tiny-bare")
-    async with serve(models=folder, threads=1) as client:
+        write(tmp_path / name, bundle.card.fields(), files)
+    build_bundle(tmp_path, pipeline, name="tiny-bare")
+    async with serve(models=tmp_path, threads=1) as client:
         assert (await client.get("/ready")).json() == {"status": "ready", "refused": []}
         known = (await client.get("/info")).json()["golden"]
         assert known["tiny-bare"] is None

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from heedful.app.observability.counts import PART_BYTES, RESERVED_BYTES, Counts, Part
 from tests.app.conftest import Serve
-from tests.app.posting import Client, ask, metrics
+from tests.app.posting import Client, metrics
 
 pytestmark = pytest.mark.anyio
 NAMES = """
@@ -57,6 +57,7 @@ async def test_every_metric_counts_what_it_says(serve: Serve) -> None:
         long = "kids " * 30  # 30 tokens, of which the model reads 16
         for body in (
             {"inputs": ["the kids zyx", "dog"]},
+            {"inputs": "dog"},
             {"inputs": long, "truncate": True, "model": "tiny-sst2"},
             {"inputs": "a", "model": "a client's own word"},
             {"inputs": ""},
@@ -74,7 +75,7 @@ async def test_every_metric_counts_what_it_says(serve: Serve) -> None:
         if name == "heedful_requests_total" and (labels := dict(pairs))
     }
     assert requests == {
-        ("/classify", "tiny-sst2", "200"): 2,
+        ("/classify", "tiny-sst2", "200"): 3,
         ("/classify", "other", "404"): 1,
         ("/classify", "tiny-sst2", "422"): 1,
         ("other", "none", "404"): 1,
@@ -82,42 +83,24 @@ async def test_every_metric_counts_what_it_says(serve: Serve) -> None:
     }
     sst2 = {"model": "tiny-sst2"}
     for name, labels, count in (
-        ("request_duration_seconds_count", {"route": "/classify", **sst2}, 3),
-        ("stage_duration_seconds_count", {"stage": "parse", **sst2}, 2),
-        ("stage_duration_seconds_count", {"stage": "queue", **sst2}, 2),
-        ("stage_duration_seconds_count", {"stage": "inference", **sst2}, 2),
-        ("stage_duration_seconds_count", {"stage": "respond", **sst2}, 2),
-        ("tokens_total", sst2, 3 + 1 + 16),
+        ("request_duration_seconds_count", {"route": "/classify", **sst2}, 4),
+        ("stage_duration_seconds_count", {"stage": "parse", **sst2}, 3),
+        ("stage_duration_seconds_count", {"stage": "queue", **sst2}, 3),
+        ("stage_duration_seconds_count", {"stage": "inference", **sst2}, 3),
+        ("stage_duration_seconds_count", {"stage": "respond", **sst2}, 3),
+        ("tokens_total", sst2, 3 + 1 + 1 + 16),
         ("composed_tokens_total", sst2, 1),
         ("truncated_inputs_total", sst2, 1),
         ("rejected_total", {"reason": "model_not_found"}, 1),
         ("rejected_total", {"reason": "route_not_found"}, 1),
         ("batch_inputs_sum", sst2, 3),
         ("batch_tokens_sum", sst2, 20),
-        ("cache_hits_total", {"cache": "vector"}, 0),
+        ("cache_hits_total", {"cache": "vector"}, 1),
         ("cache_misses_total", {"cache": "vector"}, 3),
     ):
         assert page[key(name, **labels)] == count, (name, labels)
     assert 0 < page[key("encoder_cpu_seconds_total", **sst2)] < time.process_time()
     assert "word" not in str(page)
-
-
-@pytest.mark.parametrize(("settings", "encoded"), [({}, 2), ({"cache_items": 0}, 6)])
-async def test_what_is_asked_for_again_is_a_hit(
-    serve: Serve, settings: dict[str, int], encoded: int
-) -> None:
-    """The cached vector is the same. Without a cache nothing is counted."""
-    body = {"inputs": ["the kids", "the kids", "dog"], "model": "tiny-sst2"}
-    async with serve(**settings) as client:
-        first, *others = [await ask(client, "/embed", **body) for _ in range(3)]
-        assert others == [first] * 2
-        page = await read(client)
-        assert await ask(client, "/embed", **{**body, "model": "tiny-flat"}) != first
-        more = await read(client)
-    assert page[key("batch_inputs_sum", model="tiny-sst2")] == encoded
-    assert more[key("batch_inputs_sum", model="tiny-flat")] == 2  # another model's vectors
-    assert page.get(key("cache_hits_total", cache="vector")) == (None if settings else 4)
-    assert page.get(key("cache_misses_total", cache="vector")) == (None if settings else 2)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ import json
 import shutil
 import signal
 import socket
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +14,12 @@ import pytest
 from onnx import helper, numpy_helper
 
 from heedful.export.bundle_writer import write
-from heedful.runtime.bundles.card import ENCODER, VOCAB
+from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import ENCODER
 from heedful.text.vocab import SPECIAL
+from tests.app.conftest import Start
 from tests.app.posting import JSON, bearer
-from tests.builders import WORDS, build_bundle, build_parser
+from tests.builders import WORDS
 from tests.process import PATIENCE, Process
 
 SECRET, KEY, WRONG_KEY = "Zanzibar", "sesame-7f3a", "barley-11c9"
@@ -28,19 +28,13 @@ POISON = "wash"
 
 
 @pytest.fixture
-def process(tmp_path: Path) -> Iterator[Process]:
-    models = tmp_path / "bundles"
-    parser = build_parser(models / "parser")
-    build_bundle(models, parser, name="tiny-flat", kind="embedding", tree=False)
-    card = build_bundle(models, parser, name="tiny-broken", kind="embedding", tree=False)
-    folder = models / card.name
-    files = {name: (folder / name).read_bytes() for name in (ENCODER, VOCAB)}
-    shutil.rmtree(folder)
-    write(folder, card.fields(), {**files, ENCODER: broken(files[ENCODER])})
-    flags = {"port": "0", "models": str(models), "threads": "1"}
-    flags |= {"log-format": "json", "max-body-bytes": "4000"}
-    with closing(Process(tmp_path / "log", flags, {"HEEDFUL_API_KEY": KEY})) as process:
-        yield process
+def process(start: Start, models: Path, tmp_path: Path) -> Process:
+    folder = shutil.copytree(models, tmp_path / "bundles")
+    flat = read(folder / "tiny-flat")
+    fields = {**flat.card.fields(), "name": "tiny-broken"}
+    write(folder / "tiny-broken", fields, {**flat.files, ENCODER: broken(flat.files[ENCODER])})
+    flags = {"models": str(folder), "log_format": "json", "max_body_bytes": "4000"}
+    return start({"HEEDFUL_API_KEY": KEY}, **flags)
 
 
 def broken(encoder: bytes) -> bytes:
