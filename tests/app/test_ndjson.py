@@ -12,8 +12,9 @@ import pytest
 from heedful.app.http.ndjson import _lines
 from heedful.runtime.errors import TimedOut
 from heedful.runtime.service import Service
-from tests.app.conftest import KEY, Serve
+from tests.app.conftest import Serve
 from tests.app.posting import NDJSON, Client, check, metrics
+from tests.app.two_processes import EMBED
 from tests.process import PATIENCE, Process
 
 pytestmark = pytest.mark.anyio
@@ -133,11 +134,8 @@ async def posting(
     """A request to /embed whose body is still to be sent, in chunks."""
     host, _, port = process.url().removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
-    head = (
-        f"POST /embed HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n"
-        f"Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n{header}\r\n"
-    )
-    writer.write(head.encode())
+    types = "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n"
+    writer.write(EMBED + f"{types}{header}\r\n".encode())
     try:
         async with asyncio.timeout(10 * PATIENCE):
             yield reader, writer
