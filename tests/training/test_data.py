@@ -1,5 +1,6 @@
-"""Texts that are parsed once, their vocabulary, splits and batches."""
+"""Texts that are parsed once, their vocabulary, splits and batches; pairs to tune on."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,13 +18,13 @@ from heedful.text.kinds import NLI_LABELS
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.vocab import Vocab
-from heedful.training import fit
+from heedful.training import fit, tuning
 from heedful.training.data import Examples, subsample, vocabulary
 from heedful.training.errors import DataError
 from heedful.training.labelled_texts import Row, text_key
 from heedful.training.parses import CHUNK, Parsed, parse
 from heedful.training.prepare import neighbourhoods
-from heedful.training.tasks.base import Example, Source, Task
+from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
 from tests.builders import BuiltParser, build_pieces
 from tools.tasks.folds import FOLDS, ten_folds
 from tools.tasks.labelled import held_out
@@ -277,3 +278,29 @@ def test_common_words_are_background_texts() -> None:
     texts = [one.texts[0] for source in task.background for one in source.read(NONE)]
     assert " ".join(texts).split() == words
     assert len(texts) == 3
+
+
+def test_pairs_to_tune_on_of_one_first_text_are_held_out_together() -> None:
+    pairs = [Example((f"q{i // 2}", f"a{i}"), UNLABELLED) for i in range(100)]
+    learned, held = tuning.split(pairs, seed=1)
+    assert len(held) == 10
+    assert sorted(map(str, learned + held)) == sorted(map(str, pairs))
+    assert not {one.texts[0] for one in learned} & {one.texts[0] for one in held}
+    dev = tuning.make_task("mine", learned, held, seed=1).dev.read(Path())
+    assert {one.label for one in dev} == {0.0, 1.0}
+    assert {one.texts for one in dev if one.label} == {one.texts for one in held}
+    assert not {one.texts for one in dev if not one.label} & {one.texts for one in pairs}
+    with pytest.raises(DataError, match="1 different pairs are too few: give 50 at least"):
+        tuning.distinct([Example(("a", "b"), 1.0)] * 60)
+
+
+def test_what_is_held_out_is_found_among_all() -> None:
+    pairs = [Example((f"q{i}", f"a{i}"), UNLABELLED) for i in range(20)]
+    axes = dict(zip([f"a{i}" for i in range(20)], np.eye(20, dtype=np.float32), strict=True))
+    vectors = axes | {f"q{i}": axes[f"a{i}"] for i in range(20)}
+    assert tuning.score(vectors, pairs, pairs[:5]) == 1.0
+    vectors["q0"] = 0.9 * axes["a1"] + 0.4 * axes["a0"]  # its own answer comes second
+    assert tuning.score(vectors, pairs, pairs[:5]) == pytest.approx((4 + 1 / math.log2(3)) / 5)
+    scored = [Example(one.texts, float(i)) for i, one in enumerate(pairs[:3])]
+    vectors |= {"q1": axes["a0"], "q2": axes["a2"], "q0": axes["a0"]}
+    assert tuning.score(vectors, scored, scored) == pytest.approx(0.0, abs=0.01)

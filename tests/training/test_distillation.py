@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from heedful.export import run
+from heedful.text.batch import collate
 from heedful.text.kinds import Kind
 from heedful.text.parse import ParseJob, Parser
 from heedful.training.config import Paths, RunConfig, TeacherConfig
@@ -44,10 +44,8 @@ def test_targets_are_the_label_and_the_teacher_s_answer_mixed(
     for parse in Parser.load(paths.parser).parse(
         [ParseJob(text, config.max_tokens, True) for text in (GOOD, AWFUL)]
     ):
-        ids = torch.from_numpy(restored.lexicon.sentence(parse.tokens, parse.heads).ids)[None]
-        arrays = ids, torch.tensor([len(parse)]), torch.from_numpy(parse.heads)[None]
-        vectors = restored.model.sentence(*arrays, torch.tensor(1.0))
-        answers.append(restored.model.head(vectors).softmax(-1)[0].detach().numpy())
+        side = collate([restored.lexicon.sentence(parse.tokens, parse.heads)])
+        answers.append(restored.model([side]).softmax(-1)[0].detach().numpy())
     mixing = goal(taught(config, finished.run, 0.75), paths, tmp_path / "cache")
     expected = [
         [0.75 * answers[0][0], 0.25 + 0.75 * answers[0][1]],

@@ -1,4 +1,4 @@
-"""Linear models of words and vectors against scikit-learn's, and students of texts without labels."""
+"""Linear models of words and vectors against scikit-learn's, and their teachers, who label texts without labels."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from scipy.special import expit, softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from heedful.training import contrastive, teachers
 from heedful.training.bag import Bag
 from heedful.training.linear import ClassWeight, Linear, Recipe, Texts, recipes
 from heedful.training.pseudo_labels import FineTunedTeacher, FrozenTeacher, Lesson
@@ -128,6 +129,30 @@ def test_a_student_honours_class_weights(weight: ClassWeight, share: float) -> N
     recipe = Recipe(words=True, vectors=True, strength=1, class_weight=weight)
     found = Linear.fit(recipe, rows, classes).probabilities(rows)
     np.testing.assert_allclose(found[:, 1], share, atol=1e-2)
+
+
+def test_a_text_is_never_its_own_partner() -> None:
+    targets = np.eye(2, dtype=bool)[[0, 0, 1, 1]]
+    for batch in contrastive._batches(targets, np.random.default_rng(0)):
+        half = len(batch) // 2
+        for row, partner in zip(batch[:half], batch[half:], strict=True):
+            assert {row, partner} in ({0, 1}, {2, 3})
+
+
+def test_a_fine_tuned_encoder_tells_classes_apart() -> None:
+    """Every second word, which no vector knows before."""
+    words = ["orange", "peach", "plum", "lime"]
+    texts = [f"{word} is a {kind}" for kind in ("fruit", "colour") for word in words]
+    classes = np.eye(2, dtype=bool)[[0, 1] * 4]
+
+    def gap(model: teachers.Teacher) -> float:
+        vectors = model.unit_vectors(texts)
+        same = classes @ classes.T & ~np.eye(len(texts), dtype=bool)
+        cosines = vectors @ vectors.T
+        return float(cosines[same].mean() - cosines[~(classes @ classes.T)].mean())
+
+    tuned = contrastive.fine_tune(teachers.MINILM, texts, classes, seed=1)
+    assert gap(teachers.load(teachers.MINILM)) < 0.2 < 0.6 < gap(tuned)
 
 
 def test_a_teacher_fine_tuned_in_another_process_answers_the_same(tmp_path: Path) -> None:

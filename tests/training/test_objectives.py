@@ -1,4 +1,4 @@
-"""Targets, losses and answers of each kind against their formulas; rates, steps and averages of the weights."""
+"""Targets, losses and answers of each kind, and of pairs, against their formulas; steps and averages of the weights."""
 
 import math
 from collections.abc import Iterator
@@ -21,6 +21,7 @@ from heedful.text.arrays import Doubles
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
 from heedful.training.config import OptimiserConfig, Paths, RunConfig
+from heedful.training.contrastive import contrastive_loss
 from heedful.training.data import Examples
 from heedful.training.metrics import dev_metric
 from heedful.training.model import TrainingModel, make_model
@@ -31,6 +32,7 @@ from heedful.training.objectives import (
     soft_targets,
 )
 from heedful.training.optimise import Optimisation, make_optimisers, make_schedule, moving_average
+from heedful.training.paired import SCALE, in_batch_loss, ordered_loss
 from heedful.training.prepare import Prepared, prepare
 from heedful.training.tasks import get
 from heedful.training.tasks.base import Example
@@ -133,8 +135,6 @@ def test_dev_scores_are_read_without_dropout(config: RunConfig) -> None:
 @given(st.lists(st.floats(1, RELATEDNESS_LEVELS), min_size=1, max_size=8))
 def test_a_soft_target_lies_on_the_two_neighbouring_scores(scores: list[float]) -> None:
     rows = soft_targets(np.array(scores))
-    np.testing.assert_allclose(rows.sum(1), 1, atol=1e-6)
-    np.testing.assert_allclose(rows @ np.arange(1, RELATEDNESS_LEVELS + 1), scores, atol=1e-5)
     for row, score in zip(rows, scores, strict=True):
         expected = np.zeros(RELATEDNESS_LEVELS + 1)
         low = math.floor(score)
@@ -169,6 +169,58 @@ def test_distillation_is_its_two_parts_at_every_size(config: RunConfig) -> None:
     assert loss.item() == pytest.approx(np.mean(expected), rel=1e-3)
     answers = list(map(cosine, vectors, numbers(model.encode(second))))
     np.testing.assert_allclose(numbers(goal.answer(model, [first, second])), answers, rtol=1e-4)
+
+
+def drawn(*shape: int, seed: int = 0) -> torch.Tensor:
+    return functional.normalize(torch.randn(*shape, generator=torch.manual_seed(seed)), dim=-1)
+
+
+@pytest.mark.parametrize("sides", [2, 3])
+def test_each_text_is_told_from_the_partners_of_the_others(sides: int) -> None:
+    now, first = drawn(4, sides, 5), drawn(4, sides, 5, seed=1)
+    first[2, 1] = first[0, 1]  # two questions with one answer
+    losses = []
+    for i in range(4):
+        logits = {}
+        for side in range(1, sides):
+            for j in range(4):
+                if (side, j) == (1, i) or float(first[j, side] @ first[i, 1]) < 0.999:
+                    logits[side, j] = float(now[i, 0] @ now[j, side]) / 0.1
+        losses.append(math.log(sum(map(math.exp, logits.values()))) - logits[1, i])
+        back = {j: float(now[i, 1] @ now[j, 0]) / 0.1 for j in range(4)}
+        losses.append(math.log(sum(map(math.exp, back.values()))) - back[i])
+    found = in_batch_loss(now, first, 0.1)
+    np.testing.assert_allclose(float(found), np.mean(losses), rtol=1e-4)
+
+
+def test_a_higher_score_asks_for_a_higher_cosine() -> None:
+    cosines, scores = torch.tensor([0.1, 0.9, 0.4, 0.3]), torch.tensor([5.0, 1.0, 3.0, 3.0])
+    wrong = sum(
+        math.exp(SCALE * float(cosines[j] - cosines[i]))
+        for i in range(4)
+        for j in range(4)
+        if scores[i] > scores[j]
+    )
+    np.testing.assert_allclose(float(ordered_loss(cosines, scores)), math.log1p(wrong), rtol=1e-5)
+    assert float(ordered_loss(cosines, torch.ones(4))) == 0
+
+
+def test_the_contrastive_loss_is_the_cross_entropy_over_the_other_texts() -> None:
+    vectors = drawn(5, 3)
+    sets = [{0}, {0}, {1}, {0, 1}, {2}]
+    classes = torch.tensor([[float(c in one) for c in range(3)] for one in sets])
+    losses = []
+    for i, first in enumerate(sets):
+        others = [j for j in range(5) if j != i]
+        shares = [len(first & sets[j]) / len(first | sets[j]) for j in others]
+        if sum(shares):
+            powers = [math.exp(float(vectors[i] @ vectors[j]) / 0.1) for j in others]
+            logs = [math.log(power / sum(powers)) for power in powers]
+            losses.append(-sum(s * log for s, log in zip(shares, logs, strict=True)) / sum(shares))
+    assert len(losses) == 4
+    found = contrastive_loss(vectors, classes)
+    np.testing.assert_allclose(float(found), np.mean(losses), rtol=1e-5)
+    assert contrastive_loss(vectors[[0, 2]], classes[[0, 2]]) == 0  # no class in common
 
 
 def prepared(config: RunConfig, paths: Paths) -> tuple[TrainingModel, Prepared]:
