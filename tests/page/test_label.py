@@ -81,14 +81,21 @@ def test_an_example_brings_its_labels_and_a_classifier_its_examples(label: Page)
 
 
 def test_a_file_is_labelled(label: Page, tmp_path: Path) -> None:
-    """Row by row as alone; the table is saved with the file's columns."""
+    """Row by row as alone; the table is saved with the file's columns. Of a long text the beginning is shown, and
+    the whole of it on demand."""
     texts = ["Fry the onions.", "The team won the cup.", "Add salt to the soup."] * 15
+    texts.append("Fry the onions. " * 700 + "Serve it hot.")
     rows = "".join(f"{i},{text}\n" for i, text in enumerate(texts))
     label.locator("#labels").evaluate("one => { one.value = 'cooking\\nsports'; }")
     attach(label, "#label-file", "rows.csv", f"id,text\n{rows}")
     answer = label.locator("#answer-label:not([aria-busy])")
-    expect(answer.locator("h2")).to_contain_text("45 texts: cooking most often")
-    expect(answer.locator(".labelled tbody tr")).to_have_count(45)
+    expect(answer.locator("h2")).to_contain_text("46 texts: cooking most often")
+    shown = answer.locator(".labelled tbody tr")
+    expect(shown).to_have_count(46)
+    assert len(shown.last.inner_text()) < 500
+    shown.last.get_by_text("The whole text (11,213 characters)").click()
+    expect(shown.last.get_by_text("Serve it hot.")).to_be_visible()
+    accessible(label)
     save(label, answer, "Save CSV", tmp_path / "labelled.csv")
     with (tmp_path / "labelled.csv").open(newline="") as saved:
         labelled = list(csv.DictReader(saved))
@@ -100,21 +107,6 @@ def test_a_file_is_labelled(label: Page, tmp_path: Path) -> None:
         assert row["label"] == (
             "None of these" if result["none"] > 0.5 else result["labels"][0]["label"]
         )
-    accessible(label)
-
-
-def test_a_long_text_of_a_file_is_folded(label: Page) -> None:
-    """The beginning is shown, and the whole of it on demand."""
-    long = "Fry the onions. " * 700 + "Serve it hot."
-    attach(label, "#label-file", "rows.csv", f"text\n{long}\nThe team won the cup.\n")
-    cells = label.locator("#answer-label:not([aria-busy]) .labelled tbody td:first-child")
-    expect(cells).to_have_count(2)
-    assert len(cells.first.inner_text()) < 400
-    assert cells.last.inner_text() == "The team won the cup."
-    cells.first.get_by_text("The whole text (11,213 characters)").click()
-    expect(cells.first).to_contain_text("Serve it hot.")
-    expect(cells.first.get_by_text("Serve it hot.")).to_be_visible()
-    accessible(label)
 
 
 def test_no_labels_are_asked_for(label: Page) -> None:

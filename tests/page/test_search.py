@@ -74,8 +74,9 @@ def test_the_first_paint_is_an_answered_example(browser: Browser, shipped: str) 
     context.close()
 
 
-def test_results_are_the_nearest_texts_as_one_types(example: Page) -> None:
-    """The example's question does not stay for other texts; that nothing is close is said."""
+def test_results_are_the_nearest_texts_as_one_types(example: Page, tmp_path: Path) -> None:
+    """The example's question does not stay for other texts; that nothing is close is said, and that a model did
+    not learn to search. The ranking is saved."""
     page = example
     use(page, LINES)
     expect(page.locator("#query")).to_have_value("")
@@ -91,6 +92,16 @@ def test_results_are_the_nearest_texts_as_one_types(example: Page) -> None:
         expect(nothing).to_have_count(int(cosines.max() < 0.3))
     alike = [float(line.split()[0]) for line in page.locator(".results .meta").all_inner_texts()]
     assert alike == pytest.approx(sorted(cosines, reverse=True), abs=0.006)
+    save(page, page, "Save CSV", tmp_path / "search.csv")
+    with (tmp_path / "search.csv").open(newline="") as file:
+        saved = list(csv.DictReader(file))
+    assert [row["text"] for row in saved] == order
+    alike = [float(row["similarity"]) for row in saved]
+    assert alike == pytest.approx(sorted(cosines, reverse=True), abs=1e-3)
+    warning = page.locator(".finding .timing .refused", has_text="not to search")
+    for model, count in (("ms-san-sst2", 1), ("ms-san-embed", 0)):
+        page.select_option("#model-search", model)
+        expect(warning).to_have_count(count)
     page.locator("#query").fill("")
     expect(page.locator(".results .text")).to_have_text(LINES)
 
@@ -208,26 +219,6 @@ def test_a_dropped_file_of_many_rows_with_columns(page: Page) -> None:
     page.wait_for_url(lambda url: "texts=" not in url)
     page.get_by_role("button", name="Back to the example").click()
     expect(column).to_be_hidden()
-
-
-def test_the_ranking_is_saved(page: Page, tmp_path: Path) -> None:
-    """And a model that did not learn to search says so."""
-    use(page, LINES)
-    page.locator("#query").fill("puppy")
-    question, *texts = vectors(page, ["puppy", *LINES])
-    cosines = np.array(texts) @ question
-    expect(page.locator(".results .text").first).to_have_text(LINES[int(cosines.argmax())])
-    save(page, page, "Save CSV", tmp_path / "search.csv")
-    with (tmp_path / "search.csv").open(newline="") as file:
-        saved = list(csv.DictReader(file))
-    assert [row["text"] for row in saved] == [LINES[i] for i in np.argsort(-cosines)]
-    alike = [float(row["similarity"]) for row in saved]
-    assert alike == pytest.approx(sorted(cosines, reverse=True), abs=1e-3)
-
-    warning = page.locator(".finding .timing .refused", has_text="not to search")
-    for model, count in (("ms-san-sst2", 1), ("ms-san-embed", 0)):
-        page.select_option("#model-search", model)
-        expect(warning).to_have_count(count)
 
 
 def test_groups_are_named_apart(page: Page) -> None:
