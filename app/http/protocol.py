@@ -82,9 +82,7 @@ class Protocol(HttpToolsProtocol):
         self._deadline = self.loop.time() + self._settings.head_timeout
         self._answering: RequestResponseCycle | None = None  # whose answer is being written
         self._unparsed = b""  # bytes that have come after a pipelined request
-        self._unflushed: list[
-            bytes
-        ] = []  # parts of an answer, written in this turn of the event loop
+        self._unflushed: list[bytes] = []  # parts of an answer, of this turn of the event loop
         self._unsent, self._unsent_since = 0, 0.0  # bytes of answers, and since when so many
         self._fed = 0  # bytes that the parser got since it last completed a head, a part of a body or a request
         self._in_head = self._upgrading = False

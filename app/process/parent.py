@@ -75,9 +75,8 @@ class Parent:
             self._wait()
             self._reap()
             self._kill_hanging()
-            if (
-                self._table.reloads_requested and self._take_loaded()
-            ):  # later processes read the folder
+            # After a reload, later processes read the folder.
+            if self._table.reloads_requested and self._take_loaded():
                 trim_heap()
         if self._failure:
             raise self._failure

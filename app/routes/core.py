@@ -75,9 +75,8 @@ async def nli(body: request_bodies.NLIRequest, request: InferenceRequest) -> Res
     result = await request.run(model.classify(inputs, truncate=truncate, trust=body.trust))
     scores = result.value
     judgements = [_judgement(row, result.card.labels) for row in scores]
-    for judgement, trust in zip(
-        judgements, result.trust, strict=False
-    ):  # `trust` is empty unless requested
+    # `result.trust` is empty unless requested.
+    for judgement, trust in zip(judgements, result.trust, strict=False):
         judgement["trust"] = trust
     return responses.json({"results": judgements} if many else judgements[0])
 

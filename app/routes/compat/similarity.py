@@ -155,9 +155,8 @@ class Reranked(BaseModel):
 def _shape(value: object) -> str | None:
     if not isinstance(value, dict):
         return None
-    if (
-        "documents" in value and value.get("texts") is None
-    ):  # clients send null for fields that they do not set
+    # Clients send null for fields that they do not set.
+    if "documents" in value and value.get("texts") is None:
         return "<documents>"
     return "<texts>"
 
