@@ -1,6 +1,5 @@
 """Linear heads of vectors and of words on a frozen encoder: bundles that the service reads, with numpy's answers."""
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import heedful
 from heedful.export import bag
 from heedful.export.errors import ExportError, ParityError
 from heedful.export.linear_head import LinearHead, Provenance, head_graph, write_bundle
@@ -17,14 +17,12 @@ from heedful.runtime.bundles.bundle import Bundle, read
 from heedful.runtime.bundles.card import TYPICAL, DataCard, TrustCard, TypicalCard
 from heedful.runtime.bundles.typical import Typical
 from heedful.runtime.errors import BundleError
-from heedful.runtime.service import Options, running
 from heedful.text.arrays import Floats
 from heedful.text.graph import open_session
 from heedful.text.vocab import Vocab
 from heedful.training.bag import word_keys
 from heedful.training.linear import Linear, Recipe, Texts
-from tests.asking import classify, embed, explain
-from tests.builders import DIMENSION, BuiltParser, build_bundle, build_models, build_pieces
+from tests.builders import DIMENSION, BuiltParser, build_bundle, build_pieces
 
 TEXTS = [
     *("the dog is good", "two kids wash", "zebras wash zebras", "a man at the ballgame"),
@@ -41,10 +39,6 @@ MADE = Provenance(
 )
 RNG = np.random.default_rng(0)
 HEAD = LinearHead(RNG.normal(size=(3, DIMENSION)), RNG.normal(size=3), MOODS, normalize=True)
-TYPICAL_CARD = TypicalCard(dataset="toy", sentences=10, centroids=1, threshold=0.3)
-SHARES = dict.fromkeys(("value", "attention", "evidence", "random", "wins"), 0.5)
-FACTS = {"dataset": "toy", "metric": "accuracy", "rows": 4, "sentences": 4}
-TRUST = TrustCard.model_validate({**FACTS, **SHARES, "controls": (), "correlation": None})
 
 
 @pytest.mark.parametrize("normalize", [True, False])
@@ -61,28 +55,25 @@ def test_the_graph_is_numpys(normalize: bool) -> None:
     np.testing.assert_allclose(softmax(binary.logits(vectors))[:, 1], expected, atol=1e-12)
 
 
-def test_the_service_serves_it_over_any_base(tmp_path: Path) -> None:
+@pytest.mark.parametrize("base", ["tiny-flat", "tiny-sst2", "tiny-int8"])
+def test_it_is_served_over_any_base(tmp_path: Path, pipeline: BuiltParser, base: str) -> None:
     """Embeddings, classifiers and pairs' models; int8 and explain graphs come along, the temperature does not."""
-    parser = build_models(tmp_path)
     graphs: dict[str, Any] = {"explain": True, "int8": True, "temperature": 3.0}
-    build_bundle(tmp_path, parser, name="tiny-int8", kind="nli", **graphs)
-    bases = ("tiny-flat", "tiny-sst2", "tiny-int8")
-    for base in bases:
-        bundle = read(tmp_path / base)
-        card = write_bundle(bundle, HEAD, MADE, tmp_path / f"mood-{base}")
-        assert (card.labels, card.kind, card.task) == (HEAD.labels, "classification", "mood")
-        assert set(card.files) == {*bundle.card.files, "head.onnx"}
-        assert card.training.vectors.endswith(f"{base} {bundle.card.version}")
-        assert [data.name for data in card.training.data] == ["toy", "moods.csv"]
-
-    async def ask() -> None:
-        async with running(Options(tmp_path, threads=1)) as service:
-            for base in bases:
-                vectors = (await embed(service, TEXTS[:2], model=base)).value
-                found = (await classify(service, TEXTS[:2], model=f"mood-{base}")).value
-                np.testing.assert_allclose(found, softmax(HEAD.logits(vectors)), atol=1e-5)
-
-    asyncio.run(ask())
+    kinds: dict[str, Any] = {"tiny-flat": {"kind": "embedding"}, "tiny-int8": {"kind": "nli"}}
+    build_bundle(tmp_path, pipeline, name=base, **kinds.get(base, {}), **graphs)
+    bundle = read(tmp_path / base)
+    card = write_bundle(bundle, HEAD, MADE, tmp_path / "mood")
+    assert (card.labels, card.kind, card.task) == (HEAD.labels, "classification", "mood")
+    assert set(card.files) == {*bundle.card.files, "head.onnx"}
+    assert card.training.vectors.endswith(f"{base} {bundle.card.version}")
+    assert [data.name for data in card.training.data] == ["toy", "moods.csv"]
+    where: dict[str, Any] = {"parser": pipeline.folder}
+    with (
+        heedful.load(tmp_path / base, **where) as plain,
+        heedful.load(tmp_path / "mood", **where) as mood,
+    ):
+        expected = softmax(HEAD.logits(plain.encode(TEXTS)))
+        np.testing.assert_allclose(mood.predict_proba(TEXTS), expected, atol=1e-5)
 
 
 def test_what_is_said_of_the_base_is_not_said_of_it_and_a_wrong_head_is_not_written(
@@ -90,7 +81,9 @@ def test_what_is_said_of_the_base_is_not_said_of_it_and_a_wrong_head_is_not_writ
 ) -> None:
     build_bundle(tmp_path, pipeline)
     base = read(tmp_path / "tiny-sst2")
-    measured = base.card.model_copy(update={"typical": TYPICAL_CARD, "trust": TRUST})
+    cards: dict[str, Any] = {"typical": TypicalCard, "trust": TrustCard}
+    said = {name: card.model_construct() for name, card in cards.items()}
+    measured = base.card.model_copy(update=said)
     measured_base = replace(base, card=measured, files={**base.files, TYPICAL: b"an index"})
     card = write_bundle(measured_base, HEAD, MADE, tmp_path / "mood")
     assert (card.typical, card.trust) == (None, None)
@@ -104,8 +97,9 @@ def test_what_is_said_of_the_base_is_not_said_of_it_and_a_wrong_head_is_not_writ
 
 
 @pytest.mark.parametrize("kind", ["words", "int8", "pieces"])
-def test_the_service_answers_as_numpy_by_words(
-    kind: str, tmp_path: Path, pipeline: BuiltParser
+@pytest.mark.parametrize("reads_vectors", [True, False])
+def test_a_bag_of_words_is_served_as_numpy_answers(
+    kind: str, reads_vectors: bool, tmp_path: Path, pipeline: BuiltParser
 ) -> None:
     """The base may have a tree, int8 and explain graphs, or pieces; words that it lacks count too."""
     rounded = kind == "int8"
@@ -118,33 +112,19 @@ def test_the_service_answers_as_numpy_by_words(
         lexicon = Vocab([*lexicon.words[2:], "zebras", "all"])
     sentences = [lexicon.sentence(text, np.arange(len(text))) for text in SPLIT]
     keys = [word_keys(one, len(lexicon)) for one in sentences]
-
-    async def run() -> None:
-        async with running(Options(tmp_path, str(pipeline.folder), threads=1)) as service:
-            vectors = (await embed(service, TEXTS, model="tiny-base", normalize=True)).value
-            texts = Texts(keys, vectors)
-            expected = {}
-            for name, reads_vectors in (("both", True), ("alone", False)):
-                recipe = Recipe(words=True, vectors=reads_vectors, strength=10)
-                linear = replace(Linear.fit(recipe, texts, TARGETS), temperature=2.0)
-                attach = bag.with_words if reads_vectors else bag.words_only
-                made = attach(base, lexicon, linear)
-                assert bag.check(made, linear, sentences) < 1e-4
-                head = bag.head_of(linear, MOODS)
-                write_bundle(made, head, MADE, tmp_path / f"tiny-{name}")
-                expected[f"tiny-{name}"] = linear.logits(texts)
-            await service.reload()
-            assert not service.refused
-            for name, logits in expected.items():
-                found = await classify(service, TEXTS, model=name, raw=True)
-                np.testing.assert_allclose(found.value, logits, atol=1e-3)
-                alone = await classify(service, TEXTS[2:3], model=name, raw=True)
-                np.testing.assert_allclose(alone.value[0], found.value[2], atol=1e-5)
-            if kind == "int8":
-                assert service.precisions["tiny-both"] == "int8"
-                assert (await explain(service, TEXTS[:1], model="tiny-both")).value
-
-    asyncio.run(run())
+    with heedful.load(base.folder, parser=pipeline.folder) as model:
+        texts = Texts(keys, model.encode(TEXTS))
+    recipe = Recipe(words=True, vectors=reads_vectors, strength=10)
+    linear = replace(Linear.fit(recipe, texts, TARGETS), temperature=2.0)
+    made = (bag.with_words if reads_vectors else bag.words_only)(base, lexicon, linear)
+    assert bag.check(made, linear, sentences) < 1e-4
+    write_bundle(made, bag.head_of(linear, MOODS), MADE, tmp_path / "tiny-mood")
+    with heedful.load(tmp_path / "tiny-mood", parser=pipeline.folder) as model:
+        found = model.predict_proba(TEXTS)
+        np.testing.assert_allclose(found, softmax(linear.logits(texts)), atol=1e-4)
+        np.testing.assert_allclose(model.predict_proba(TEXTS[2:3])[0], found[2], atol=1e-5)
+        if rounded and reads_vectors:
+            assert model.explain(TEXTS[0]).tokens
 
 
 def test_a_composed_word_has_its_own_key(tmp_path: Path, pipeline: BuiltParser) -> None:

@@ -75,16 +75,12 @@ def test_in_int8_vectors_are_near_and_the_card_says_how_near(models: Path) -> No
     assert cosines.min() < 1 - 1e-7, "the int8 graph is what runs"
 
 
-def test_a_long_text_is_cut_only_where_that_is_asked_for(models: Path) -> None:
+def test_a_long_text_is_cut_only_where_that_is_asked_for_and_none_is_explained(
+    models: Path,
+) -> None:
     with heedful.load(models / "plain") as model:
         with pytest.raises(BadInput, match="longer than plain reads"):
             model.encode(TEXTS[-1:], truncate=False)
         assert len(model.encode(["kids " * 10], truncate=False)) == 1
-
-
-def test_an_imported_encoder_says_that_it_has_no_explanation(models: Path) -> None:
-    with (
-        heedful.load(models / "plain") as model,
-        pytest.raises(BadInput, match="an imported encoder has no explanation"),
-    ):
-        model.explain("two kids")
+        with pytest.raises(BadInput, match="an imported encoder has no explanation"):
+            model.explain("two kids")

@@ -4,22 +4,20 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from heedful.export.bundle import TrainedModel
 from heedful.models.composed_words import ComposedWords
 from heedful.models.heads import ClassificationHead, NLIHead, RelatednessHead
-from heedful.models.masks import token_mask
-from heedful.models.pooling import mean_pooling
 from heedful.models.registry import ENCODERS, build
-from heedful.models.sentence import Encoder, Explanation, SentenceEncoder, word_table
+from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.runtime.bundles.card import ParserCard, TrainingCard
 from heedful.text.composition import SIGNATURE
 from heedful.text.kinds import Kind
 from heedful.text.vocab import Vocab
 from tests.builders import build_pieces
 from tests.transformer import LIMIT, tiny_transformer
-from tools.encoders.average import mean_share
+from tools.encoders.average import Average
 
 DIM, WORDS, MAX_TOKENS = 24, 50, 40
 ROWS = 2048
@@ -30,19 +28,6 @@ LABELS: dict[Kind, tuple[str, ...]] = {
     "relatedness": (),
     "embedding": (),
 }
-
-
-class Average(Encoder):
-    """The mean of the word vectors, twice: quick to export where the encoder does not matter."""
-
-    dim, inputs = 2 * DIM, ()
-
-    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        return mean_pooling(x, token_mask(lengths, x.shape[1])).repeat(1, 2)
-
-    def explain(self, x: Tensor, lengths: Tensor) -> Explanation:
-        mask = token_mask(lengths, x.shape[1])
-        return Explanation(self(x, lengths), x, pooling={"mean": mean_share(mask)})
 
 
 def classifier(name: str, parser: ParserCard, **encoder: Any) -> TrainedModel:
@@ -56,6 +41,9 @@ def classifier(name: str, parser: ParserCard, **encoder: Any) -> TrainedModel:
     card = _card(parser) | ({"vocab": build_pieces(LIMIT)} if over else {})
     labels = LABELS["classification"]
     head = ENCODERS[name].classification(model.encoder.dim, hidden=16, classes=len(labels))
+    for statistic in head.buffers():  # of batch norm, as if it had been trained
+        if statistic.is_floating_point():
+            statistic.uniform_(0.5, 2)
     return TrainedModel(
         encoder=name,
         config=config,
@@ -70,15 +58,18 @@ def classifier(name: str, parser: ParserCard, **encoder: Any) -> TrainedModel:
 def trained(
     kind: Kind, *, average: bool = False, head: nn.Module | None = None, **encoder: Any
 ) -> TrainedModel:
-    """Random weights from a seed; `encoder` are keywords of the encoder, `head` replaces the head."""
+    """Random weights from a seed; `encoder` are keywords of the encoder, `head` replaces the head.
+
+    An `average` is quick to export, where the encoder does not matter.
+    """
     torch.manual_seed(0)
     config = {"dim": DIM, "hidden": 20, "max_tokens": MAX_TOKENS, **encoder}
     table = word_table(torch.randn(WORDS, DIM), frozen=False)
-    model = SentenceEncoder(table, Average() if average else build("ms-san", config))
+    model = SentenceEncoder(table, Average(dim=DIM) if average else build("ms-san", config))
     heads: dict[Kind, nn.Module | None] = {
-        "nli": NLIHead(2 * DIM, hidden=16, dropout=0.3),
-        "classification": ClassificationHead(2 * DIM, hidden=16, classes=2),
-        "relatedness": RelatednessHead(2 * DIM, hidden=16),
+        "nli": NLIHead(model.dim, hidden=16, dropout=0.3),
+        "classification": ClassificationHead(model.dim, hidden=16, classes=2),
+        "relatedness": RelatednessHead(model.dim, hidden=16),
         "embedding": None,
     }
     return TrainedModel(
