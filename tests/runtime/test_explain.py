@@ -159,7 +159,7 @@ def test_a_pair_has_the_similarity_of_its_tokens_and_changes_of_one_sentence(
 
 
 def test_a_model_without_labels_is_measured_by_the_vectors_cosine(running: Running) -> None:
-    options = {"faithfulness": True, "ablation": True, "evidence": True}
+    options = {"faithfulness": True, "ablation": True, "gradients": True}
     _, explained = ask(running, KIDS, model=NLI, **options)
     (deletion,), (evidence,) = sides(explained, "faithfulness"), sides(explained, "evidence")
     assert 0 < deletion.drop < 2
@@ -167,6 +167,8 @@ def test_a_model_without_labels_is_measured_by_the_vectors_cosine(running: Runni
     assert explained.fields["evidence"]["of"] == "cosine"
     assert (evidence.weights > 0).all()
     assert evidence.margins is None
+    path = evidence.gradients  # of zero vectors the mean is zero, whose cosine is 0
+    assert (path.score, path.baseline) == pytest.approx((1, 0), abs=1e-6)
 
 
 def test_a_given_tree_is_read_as_it_is_or_refused_or_cut(running: Running) -> None:
