@@ -1,5 +1,7 @@
 """`python -m tools trust`, for real, on a bundle that nobody trained; attention that is replaced, against numpy."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,16 @@ import pytest
 from onnx import TensorProto, helper
 
 from heedful.cli.errors import CommandError
+from heedful.export.bundle import export_bundle
 from heedful.export.errors import ExportError
 from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import ParserCard
 from heedful.text.arrays import Floats
 from heedful.text.graph import open_session
 from heedful.text.structure import check_heads
 from heedful.training.tasks import get
 from tests.builders import BuiltParser
+from tests.export.trained import WORDS, trained
 from tools import trust
 from tools.attention_controls import Control, controlled
 from tools.control_scores import random_tree, right_branching
@@ -31,19 +36,36 @@ CONTROLS = (
 )
 
 
+@pytest.fixture
+def stsb(tmp_path: Path) -> Path:
+    """A data folder with STS-B in it, as its readers know it: 30 pairs a split."""
+    folder = tmp_path / "data"
+    (folder / "stsb").mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for split in ("dev", "test"):
+        sides = [[f"word{i}" for i in rng.integers(0, WORDS - 2, 9)] for _ in range(60)]
+        texts = [" ".join(one[: 1 + i % 9]) for i, one in enumerate(sides)]
+        rows = [{"a": texts[i], "b": texts[-1 - i], "score": i / 6} for i in range(30)]
+        (folder / "stsb" / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return folder
+
+
 def test_a_bundle_is_measured_and_its_card_says_so(
-    pipeline: BuiltParser, exported: Path, stsb: Path, tmp_path: Path
+    pipeline: BuiltParser, stsb: Path, tmp_path: Path
 ) -> None:
-    folder, name = exported, str(pipeline.folder)
+    parser = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
+    folder = tmp_path / "ms-san-toy"
+    export_bundle(replace(trained("relatedness"), task="stsb", parser=parser), folder)
+    name = str(pipeline.folder)
     before = read(folder).card
     out = tmp_path / "measured" / "ms-san-toy"
     card = trust.measure(folder, out, name, data=stsb, rows=30, curves=5, gradients=6)
     found = card.trust
     assert found is not None
     assert tuple(one.name for one in found.controls) == CONTROLS
-    assert (found.dataset, found.metric, found.rows) == ("stsb", "spearman", 30)
+    assert (found.dataset, found.metric, found.rows) == ("stsb", "pearson", 30)
     with open_folder(folder, name) as model:  # the unchanged model's score is the plain one
-        plain, *_ = measure(get("embed"), "dev", stsb, model)
+        plain, *_ = measure(get("stsb"), "dev", stsb, model)
     assert found.value == pytest.approx(plain.value, abs=1e-5)
     assert len({round(one.value, 6) for one in found.controls} | {found.value}) > 5
     assert 0 < found.sentences <= 5
@@ -64,7 +86,7 @@ def test_a_bundle_is_measured_and_its_card_says_so(
     assert "STALE" not in text
     assert "- `other`: not measured." in text
     for control in found.controls:
-        assert f"| {control.name} | stsb, 30 rows | spearman | {control.value:.3f} |" in text
+        assert f"| {control.name} | stsb, 30 rows | pearson | {control.value:.3f} |" in text
     assert f"| {gradients.median:.1%} | {gradients.p95:.1%} | {gradients.complete:.0%} |" in text
     page.write_text("no marks")
     with pytest.raises(CommandError, match="does not hold the lines"):

@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +11,16 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from heedful.export.bundle import TrainedModel
+from heedful.export.bundle import TrainedModel, export_bundle
 from heedful.export.weight_storage import round_weights
 from heedful.runtime.answers import softmax
 from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import ParserCard
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.errors import ConfigError
 from heedful.training.tasks.base import Example
 from tests.builders import BuiltParser, build_bundle
+from tests.export.trained import trained
 from tests.training.test_tasks import lines, write
 from tools import bundle_records, suite
 from tools.local_model import open_folder
@@ -30,6 +33,21 @@ TEXTS = ("a dog is good", "two kids wash", "the man", "their hands is bad", "not
 KNOWN = ("word1 word2", "word3", "word4 word1 word5", "word6 word7", "word8", "word9 word3 word2")
 """Texts of words that the toy of random weights knows."""
 PAIRS = [Example((a, b), (i + j) % 3) for i, a in enumerate(TEXTS) for j, b in enumerate(TEXTS)]
+
+
+@pytest.fixture(scope="module")
+def toy(pipeline: BuiltParser) -> TrainedModel:
+    """An embedding model of random weights."""
+    parser = ParserCard(name=pipeline.name, fingerprint=pipeline.fingerprint)
+    return replace(trained("embedding"), task="embed", parser=parser)
+
+
+@pytest.fixture(scope="module")
+def exported(toy: TrainedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundle of the `toy`: an export takes ten seconds."""
+    folder = tmp_path_factory.mktemp("exported") / "ms-san-toy"
+    export_bundle(toy, folder)
+    return folder
 
 
 def recorded(folder: Path, parser: BuiltParser, data: Path, rows: int | None = None) -> list[str]:
