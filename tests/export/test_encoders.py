@@ -1,7 +1,8 @@
 """Every encoder of the registry from torch to an answer: a new one is tested by being registered."""
 
-import asyncio
 import copy
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,66 +13,52 @@ import pytest
 import torch
 from torch import nn
 
+import heedful
 from heedful.export.bundle import TrainedModel, export_bundle, make_bundle
 from heedful.export.onnx import encoder_graph, explain_graph
-from heedful.export.parity import TOLERANCE
 from heedful.export.weight_sharing import MIN_BYTES, share_weights
 from heedful.export.weight_storage import round_weights
 from heedful.models.registry import ENCODERS, build
 from heedful.models.sentence import SentenceEncoder, word_table
-from heedful.runtime.answers import TokenizedText
-from heedful.runtime.bundles.bundle import read
-from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, TOKENIZER, Card, ParserCard
+from heedful.runtime.bundles.card import ENCODER, EXPLAIN, TOKENIZER, Card, ParserCard
 from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.runtime.engine.session import OrtSession
 from heedful.runtime.explain import gradients
-from heedful.runtime.explain.explain import ExplainResult
 from heedful.runtime.explain.graph import ExplainGraph
-from heedful.runtime.explain.run import ExplainOptions
-from heedful.runtime.service import Options, running
 from heedful.text.batch import Sentence, collate
 from heedful.text.parse import ParseJob, Parser
-from tests.asking import classify, embed, explain
 from tests.builders import BuiltParser
 from tests.export.trained import MAX_TOKENS, WORDS, classifier
 from tests.forests import forest
 from tests.models.test_encoders import SMALLER
 
-TEXTS = ("word1", "word7 word2 unheard-of word2", " ".join(f"word{i}" for i in range(30)))
+TEXT = " ".join(f"word{i}" for i in range(30))
 
 
 WHOLE = ("ms-san", "ms-san-bert", "disan", "dsa", "lama")
 """The papers' encoders, which are exported with heads and compared with torch on every case of parity."""
 
 
-class Bundles:
-    """A folder of models for each encoder, whose one bundle is exported when it is first asked for."""
+Exported = Callable[[str], tuple[TrainedModel, Path]]
 
-    def __init__(self, folder: Path, parser: BuiltParser) -> None:
-        self.folder, self.parser = folder, parser
-        self._trained: dict[str, TrainedModel] = {}
 
-    def export(self, name: str) -> TrainedModel:
-        """What the bundle `name`-toy was made from."""
-        if name not in self._trained:
-            trained = self.trained(name)
-            made = export_bundle(trained, self.bundle(name))
-            assert made.parity.max_abs_error <= TOLERANCE
-            self._trained[name] = trained
-        return self._trained[name]
-
-    def trained(self, name: str) -> TrainedModel:
-        """A classifier with random weights."""
-        card = ParserCard(name=self.parser.name, fingerprint=self.parser.fingerprint)
-        return classifier(name, card, **SMALLER.get(name, {}))
-
-    def bundle(self, name: str) -> Path:
-        return self.folder / name / f"{name}-toy"
+def trained(name: str, parser: BuiltParser) -> TrainedModel:
+    """A classifier with random weights."""
+    card = ParserCard(name=parser.name, fingerprint=parser.fingerprint)
+    return classifier(name, card, **SMALLER.get(name, {}))
 
 
 @pytest.fixture(scope="module")
-def bundles(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> Bundles:
-    return Bundles(tmp_path_factory.mktemp("models"), pipeline)
+def exported(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> Exported:
+    """A classifier and its bundle, exported when it is first asked for."""
+
+    @cache
+    def export(name: str) -> tuple[TrainedModel, Path]:
+        model, folder = trained(name, pipeline), tmp_path_factory.mktemp("models") / f"{name}-toy"
+        export_bundle(model, folder)  # or ParityError
+        return model, folder
+
+    return export
 
 
 def as_stored(module: nn.Module) -> Any:
@@ -81,22 +68,25 @@ def as_stored(module: nn.Module) -> Any:
 
 
 @pytest.mark.parametrize("name", sorted(ENCODERS))
-def test_it_is_exported_as_it_is_in_torch(name: str, bundles: Bundles) -> None:
-    """The graphs of a bundle; of an encoder that no test below serves its graphs alone, which are quicker made."""
+def test_it_is_exported_as_it_is_in_torch(
+    name: str, exported: Exported, pipeline: BuiltParser
+) -> None:
+    """The graphs of a bundle; of an encoder of no paper of ours its graphs alone, which are quicker made."""
     if name in WHOLE:
-        model, folder = as_stored(bundles.export(name).model), bundles.bundle(name)
+        whole, folder = exported(name)
+        model = as_stored(whole.model)
         encoder, explain = ((folder / file).read_bytes() for file in (ENCODER, EXPLAIN))
     else:
-        model = as_stored(bundles.trained(name).model)
+        model = as_stored(trained(name, pipeline).model)
         encoder = encoder_graph(model)
         explain = share_weights(explain_graph(model), encoder)
     check_explanations(model, encoder, explain)
 
 
 def test_no_session_warns_of_a_constant_that_is_left_over(
-    bundles: Bundles, capfd: pytest.CaptureFixture[str]
+    pipeline: BuiltParser, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    graph = explain_graph(bundles.export("disan").model.eval())  # the exporter leaves one in it
+    graph = explain_graph(trained("disan", pipeline).model.eval())  # the exporter leaves one in it
     capfd.readouterr()
     onnxruntime.InferenceSession(graph)
     warnings = capfd.readouterr().err.splitlines()
@@ -104,52 +94,8 @@ def test_no_session_warns_of_a_constant_that_is_left_over(
     assert not [one for one in warnings if "Initializer scale appears in graph inputs" not in one]
 
 
-@pytest.mark.parametrize("name", ["ms-san", "ms-san-bert", "disan"])  # trees, pieces, neither
-def test_it_is_served_as_it_is_in_torch(name: str, bundles: Bundles) -> None:
-    trained, model = bundles.export(name), f"{name}-toy"
-
-    async def ask() -> list[np.ndarray]:
-        options = Options(bundles.folder / name, parser=str(bundles.parser.folder), threads=1)
-        async with running(options) as service:
-            together = (await embed(service, TEXTS, model=model)).value
-            alone = [(await embed(service, [text], model=model)).value[0] for text in TEXTS]
-            return [together, np.stack(alone), (await classify(service, TEXTS, model=model)).value]
-
-    vectors, alone, scores = asyncio.run(ask())
-    np.testing.assert_allclose(alone, vectors, atol=1e-5)
-    encoder, head = as_stored(trained.model), as_stored(trained.head or nn.Identity())
-    jobs = [ParseJob(text, trained.max_tokens, True) for text in TEXTS]
-    parses = Parser.load(bundles.parser.folder).parse(jobs)
-    batch = collate([trained.vocab.sentence(parse.tokens, parse.heads) for parse in parses])
-    feeds = batch.feeds(("ids", "lengths", *encoder.inputs), trained.alpha)
-    with torch.inference_mode():
-        expected = encoder(**{key: torch.as_tensor(value) for key, value in feeds.items()})
-        logits = head(expected)
-    sentences = expected[:, : encoder.dim - encoder.encoder.head_features]
-    np.testing.assert_allclose(vectors, sentences, atol=1e-4)
-    np.testing.assert_allclose(scores, logits.double().softmax(-1), atol=1e-4)
-
-
-@pytest.mark.parametrize("name", ["ms-san", "disan"])  # DSA, LAMA and the Bi-LSTM stay float32
-def test_in_int8_it_is_close_and_independent_of_the_batch(name: str, bundles: Bundles) -> None:
-    made = make_bundle(bundles.export(name), name, int8=True)
-    bundle = read(bundles.bundle(name))
-    plain = OrtSession(bundle.files[ENCODER], "cpu", 2)
-    int8 = OrtSession(made.files[ENCODER_INT8], "cpu", 2, files=made.files)
-    rng = np.random.default_rng(1)
-    chosen = [sentence(rng, length, pieces=False) for length in rng.integers(1, MAX_TOKENS, 40)]
-    feeds = encoder_feeds(bundle.card, collate(chosen))
-    exact, near = plain.run(feeds), int8.run(feeds)
-    norms = np.linalg.norm(exact, axis=1) * np.linalg.norm(near, axis=1)
-    assert ((exact * near).sum(axis=1) / norms).min() >= 0.999
-    for one, together in zip(chosen, near, strict=True):
-        alone = int8.run(encoder_feeds(bundle.card, collate([one])))
-        np.testing.assert_allclose(alone[0], together, atol=1e-5, rtol=0)
-
-
-def test_an_encoder_without_products_is_exported_in_floats(bundles: Bundles) -> None:
-    made = make_bundle(bundles.export("average"), "average", int8=True)
-    assert made.card.int8 is None
+def test_an_encoder_without_products_is_exported_in_floats(pipeline: BuiltParser) -> None:
+    assert make_bundle(trained("average", pipeline), "average", int8=True).card.int8 is None
 
 
 ALPHA = 0.8
@@ -157,26 +103,22 @@ ALPHA = 0.8
 
 @pytest.mark.parametrize("name", ["ms-san", "disan", "lama"])  # three kinds of attention
 def test_integrated_gradients_are_torchs(
-    name: str, bundles: Bundles, monkeypatch: pytest.MonkeyPatch
+    name: str, exported: Exported, pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By differences of the exported graph what autograd gives of the score at 2,000 places of the path."""
     monkeypatch.setattr(gradients, "TOLERANCE", 0.02)
-    trained, asked = bundles.export(name), ExplainOptions(gradients=True)
-
-    async def ask() -> tuple[list[TokenizedText], ExplainResult]:
-        options = Options(bundles.folder / name, parser=str(bundles.parser.folder), threads=1)
-        async with running(options) as service:
-            return (await explain(service, [TEXTS[2]], asked, model=f"{name}-toy")).value
-
-    (tokens,), found = asyncio.run(ask())
-    given = found.fields["evidence"]["sentences"][0].gradients
-    model, head = as_stored(trained.model), as_stored(trained.head or nn.Identity())
-    one = collate([trained.vocab.sentence(tokens.parse.tokens, tokens.parse.heads)])
+    whole, folder = exported(name)
+    with heedful.load(folder, parser=pipeline.folder) as loaded:
+        (evidence,) = loaded.explain(TEXT, gradients=True).answer["evidence"]["sentences"]
+    given = evidence["gradients"]
+    model, head = as_stored(whole.model), as_stored(whole.head or nn.Identity())
+    (parse,) = Parser.load(pipeline.folder).parse([ParseJob(TEXT, whole.max_tokens, True)])
+    one = collate([whole.vocab.sentence(parse.tokens, parse.heads)])
     words = model.embedding(torch.from_numpy(one.ids)).detach()
     size = 2000
     places = (torch.arange(size) + 0.5) / size
     path = (places[:, None, None] * words).requires_grad_()
-    structure = {"heads": torch.from_numpy(one.heads), "alpha": torch.tensor(trained.alpha)}
+    structure = {"heads": torch.from_numpy(one.heads), "alpha": torch.tensor(whole.alpha)}
     read = {key: structure[key] for key in model.encoder.inputs}
     many = {key: value.expand(size, -1) if value.ndim else value for key, value in read.items()}
     lengths = torch.from_numpy(one.lengths)
@@ -190,13 +132,13 @@ def test_integrated_gradients_are_torchs(
     assert path.grad is not None
     expected = (path.grad.mean(0) * words[0]).sum(-1)
     scores = [float(end[label]) for end in ends]
-    assert (given.score, given.baseline) == pytest.approx(scores, abs=1e-5)
-    change = abs(given.score - given.baseline)
-    np.testing.assert_allclose(given.weights, expected, atol=0.01 * change, rtol=0)
-    error = abs(given.weights.sum() - given.score + given.baseline) / change
-    assert error == pytest.approx(given.error)
+    assert (given["score"], given["baseline"]) == pytest.approx(scores, abs=1e-5)
+    change = abs(given["score"] - given["baseline"])
+    np.testing.assert_allclose(given["weights"], expected, atol=0.01 * change, rtol=0)
+    error = abs(sum(given["weights"]) - given["score"] + given["baseline"]) / change
+    assert error == pytest.approx(given["error"], rel=1e-4)
     assert error < 1e-3
-    assert 0 < given.spread < 0.02
+    assert 0 < given["spread"] < 0.02
 
 
 @torch.inference_mode()
