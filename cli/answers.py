@@ -132,8 +132,7 @@ class Answerer:
             options: dict[str, Any] = {**self.helpers, "truncate": truncate}
             answers = self.model.classify(texts, self.zero_shot, **options)
             return np.array([[each.scores[label] for label in self.zero_shot] for each in answers])
-        kind = self.card.kind
-        task: Any = "classify" if kind == "classification" else kind
+        task: Any = {"classification": "classify"}.get(self.card.kind, self.card.kind)
         answer = self.model.answer(Question(task, {"truncate": truncate}), inputs)
         return np.asarray(answer, np.float64).reshape(len(inputs), -1)
 

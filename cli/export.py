@@ -1,14 +1,12 @@
 """export: a finished run -> a bundle."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from heedful.cli.options import DATA, PARSER, Data, Tasks
 from heedful.cli.options import Parser as ParserOption
-from heedful.export.run import Choices, export_run
-from heedful.export.weight_storage import Storage
 from heedful.text.parse import Parser
 from heedful.training import tasks as task_registry
 
@@ -22,7 +20,7 @@ def command(
         ),
     ],
     storage: Annotated[
-        Storage,
+        Literal["normal", "small"],
         typer.Option(
             help="small: matrices in int8, large word tables in 4 bits, which is half of the bytes."
         ),
@@ -51,16 +49,18 @@ def command(
 ) -> None:
     """Write a run's best weights as a bundle: ONNX graphs, vocabulary, golden vectors and card.
 
-    On the dev split the bundle is scored, its probabilities are calibrated, and its vectors are compared with the
-    trained model's. Nothing is written where the score falls by more than 0.005, or the cosine of an embedding to the
-    trained one below 0.999.
+    The dev split scores it, calibrates its probabilities, and compares its vectors with the trained model's. Nothing is
+    written where the score falls by more than 0.005, or an embedding's cosine to the trained one below 0.999.
+
+    Example: heedful export runs/ms-san-sst2 --out bundles/ms-san-sst2
     """
+    from heedful.export.run import Choices, export_run  # here: --help needs no training extra
+
     task_registry.add(tasks)
-    choices = Choices(storage, int8=int8, words=words, composed=composed)
     card = export_run(
         run,
         out,
-        choices,
+        Choices(storage, int8=int8, words=words, composed=composed),
         data=data,
         parser=Parser.load(parser),
         say=lambda line: typer.echo(f"{out}: {line}", err=True),

@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-from heedful.library.hub import pull
-
 
 def command(
     repository: Annotated[
@@ -21,5 +19,7 @@ def command(
 
     Example: heedful pull me/ms-san-embed
     """
+    from heedful.library.hub import pull  # here, so that --help needs no hub extra
+
     folder = pull(repository, out, version=version)
     typer.echo(f"{folder}: serve it with `heedful serve --models {out}`")

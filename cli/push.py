@@ -4,10 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from huggingface_hub import CommitOperationAdd, HfApi
 
-from heedful.cli.hub_card import model_card
-from heedful.library.hub import check_parser, hub_errors
 from heedful.runtime.bundles import bundle as bundles
 from heedful.runtime.bundles.card import CARD
 from heedful.runtime.bundles.shipped import PARSER, parser_folder
@@ -32,6 +29,11 @@ def push(folder: Path, repository: str, *, private: bool = False) -> str:
 
     Raises BundleError for a bundle that would not load, HubError.
     """
+    from huggingface_hub import CommitOperationAdd, HfApi  # here: --help needs no hub extra
+
+    from heedful.cli.hub_card import model_card
+    from heedful.library.hub import check_parser, hub_errors
+
     stored = bundles.read(folder)
     pipeline = parser_folder(folder.resolve().parent)
     check_parser(stored.card, pipeline)

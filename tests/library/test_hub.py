@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import huggingface_hub
 import numpy as np
 import pytest
 import yaml
 from huggingface_hub import HfApi
 
 import heedful
-from heedful.cli import push as command
 from heedful.cli.push import push
 from heedful.library import hub as library
 from heedful.library.hub import HubError, pull
@@ -25,7 +25,7 @@ NAME = "someone/tiny"
 @pytest.fixture
 def repositories(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Repositories]:
     with hub("hf_secret") as (address, repositories):
-        for module in (library, command):
+        for module in (library, huggingface_hub):  # `push` imports it when it is called
             monkeypatch.setattr(module, "HfApi", partial(HfApi, endpoint=address))
         monkeypatch.setattr(library, "CACHE", tmp_path / "cache")
         monkeypatch.setenv("HF_TOKEN", "hf_secret")
