@@ -25,6 +25,11 @@ KINDS: Mapping[Task, tuple[str, ...]] = {
 """Kinds of models for a task. Without a named model, the default model of the first kind that is loaded answers."""
 
 
+def does(card: Card, task: Task) -> bool:
+    """Whether the model is of a kind that does the task."""
+    return card.kind in KINDS[task] or ANY in KINDS[task]
+
+
 class ModelRegistry:
     """Models by name, sorted. Immutable: a reload creates another registry."""
 
@@ -67,8 +72,8 @@ class ModelRegistry:
             known = ", ".join(self.models) or "none"
             message = f"there is no model {name[:100]!r}; known are: {known}"
             raise UnknownModel(message, param="model")
-        if self.cards[name].kind not in kinds and ANY not in kinds:
-            others = [name for name, card in self.cards.items() if card.kind in kinds]
+        if not does(self.cards[name], task):
+            others = [name for name, card in self.cards.items() if does(card, task)]
             message = f"{name} does not do {task}; models that do: {', '.join(others) or 'none'}"
             raise WrongTask(message, param="model")
         return self.models[name]
