@@ -27,7 +27,7 @@ def command(
 ) -> None:
     """Write a transformer's bundle: its vectors from /embed, `heedful embed` and `heedful.load`.
 
-    Its tokenizer, pooling, prompt and length are those of its own files.
+    Tokenizer, pooling, prompt and length are read from its files.
 
     Example: heedful import minilm --out bundles/minilm
     """

@@ -83,7 +83,7 @@ def write_bundle(
         "labels": head.labels,
         "multi_label": multi_label,
         "abstain": abstain,
-        "temperature": 1.0,  # the base's temperature is that of its own head
+        "temperature": 1.0,  # the base's temperature belongs to the base's head
         "parity": {
             **fields["parity"],
             "max_abs_error": max(card.parity.max_abs_error, error),

@@ -304,7 +304,7 @@ static int get_version(const OrtCustomOp* op) {
 }
 static OrtStatusPtr create(const OrtCustomOp* op, const OrtApi* api, const OrtKernelInfo* info, void** state) {
   (void)api, (void)info;
-  *state = (void*)op; /* the kernel has no state of its own */
+  *state = (void*)op; /* the kernel has no state but the operator */
   return NULL;
 }
 static OrtStatusPtr compute(void* state, OrtKernelContext* context) {

@@ -23,7 +23,7 @@ from tests.shipped import BUNDLES, SHIPPED
 
 
 def python(*arguments: str, cwd: Path = ROOT, path: Path | None = None) -> Ended:
-    """Python in a process of its own; `path` is a folder to import from first."""
+    """Python in a separate process; `path` is a folder to import from first."""
     own = {"PYTHONPATH": str(path)} if path else {}
     ended = subprocess.run(
         [sys.executable, *arguments],

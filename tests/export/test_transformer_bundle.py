@@ -1,4 +1,4 @@
-"""A transformer's bundle: the vectors of its own states, whatever spaCy takes for words."""
+"""A transformer's bundle: its vectors come from its hidden states, whatever spaCy takes for words."""
 
 from pathlib import Path
 
