@@ -13,10 +13,16 @@ from spacy import displacy
 import heedful
 from heedful.cli import selftest
 from heedful.runtime.bundles.bundle import read
+from heedful.runtime.bundles.card import ENCODER
+from heedful.runtime.bundles.golden import outputs
+from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.text.arrays import Floats
+from heedful.text.batch import collate
+from heedful.text.graph import open_session
 from heedful.text.trees import from_conllu, to_conllu
 from heedful.training import tasks
+from tests.asking import present
 from tests.datasets import DATA, needs_data
 from tests.reference.ms_san import dependency_distances
 from tests.shipped import BUNDLES, SHIPPED
@@ -242,11 +248,19 @@ def test_spelling_does_not_turn_an_answer_round(
 def test_the_golden_vectors_come_out_without_the_c_kernels_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An install with HEEDFUL_KERNELS=0 runs the operators as the graphs define them."""
+    """An install with HEEDFUL_KERNELS=0 runs the operators as the graphs define them; so does a GPU, in float32."""
     monkeypatch.setattr("heedful.text.graph.library", lambda: None)
     found = selftest.run([BUNDLES / name for name in SHIPPED], "")
     assert set(found.deviations) == set(SHIPPED)
     assert found.moved == {}
+    for bundle in (read(BUNDLES / name) for name in SHIPPED):
+        golden = present(bundle.golden)
+        pairs = zip(golden.tokens, golden.heads, strict=True)
+        batch = collate([bundle.vocab.sentence(tokens, heads) for tokens, heads in pairs])
+        graph = open_session(bundle.files[ENCODER], kernels=False)
+        (vectors,) = graph.run(None, encoder_feeds(bundle.card, batch))
+        vectors = outputs(bundle.card, vectors, None).vectors
+        np.testing.assert_allclose(vectors, golden.outputs["float32"].vectors, atol=1e-5)
 
 
 @needs_data

@@ -19,17 +19,10 @@ import pytest
 
 from benchmarks.driver import build_driver
 from benchmarks.processes import bundles
-from heedful.runtime.bundles.bundle import read
-from heedful.runtime.bundles.card import ENCODER
-from heedful.runtime.bundles.golden import outputs
 from heedful.runtime.device import SHARE, resolve
-from heedful.runtime.engine.graphs import encoder_feeds
-from heedful.runtime.errors import ProviderError
-from heedful.text.batch import collate
-from heedful.text.graph import open_session
 from tests.builders import build_bundle, build_parser
 from tests.process import PATIENCE, ROOT, Process, wait_for
-from tests.shipped import BUNDLES, SHIPPED
+from tests.shipped import BUNDLES
 
 pytestmark = pytest.mark.skipif(resolve("auto") == "cuda", reason="says what happens without a GPU")
 
@@ -145,22 +138,3 @@ def test_cuda_that_is_asked_for_and_does_not_come_up_ends_in_one_line(
     assert re.search(
         "lib[a-zA-Z.0-9]+: cannot open" if there else "there is no NVIDIA driver", line
     )
-
-
-def test_the_cpu_is_not_tried() -> None:
-    assert resolve("cpu") == resolve("auto") == "cpu"
-    with pytest.raises(ProviderError, match="device is cuda"):
-        resolve("cuda")
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_the_graph_for_a_device_needs_no_operator_in_c(name: str) -> None:
-    """Without the kernels it gives the bundle's golden vectors: CUDA has no such kernels."""
-    bundle = read(BUNDLES / name)
-    assert bundle.golden
-    graph = open_session(bundle.files[ENCODER], kernels=False)
-    pairs = zip(bundle.golden.tokens, bundle.golden.heads, strict=True)
-    batch = collate([bundle.vocab.sentence(tokens, heads) for tokens, heads in pairs])
-    (vectors,) = graph.run(None, encoder_feeds(bundle.card, batch))
-    expected = bundle.golden.outputs["float32"].vectors
-    np.testing.assert_allclose(outputs(bundle.card, vectors, None).vectors, expected, atol=1e-5)

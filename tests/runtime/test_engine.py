@@ -1,22 +1,19 @@
 """The engine: who is answered when, in which batches, and what happens to bad batches and to those who go away."""
 
 import asyncio
-import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.runtime.engine import engine as engine_module
-from heedful.runtime.engine import health
 from heedful.runtime.engine.engine import SMALL_ROWS, WINDOW, Engine
-from heedful.runtime.engine.session import EncoderRunner
 from heedful.runtime.engine.work import Request, Steps, Work, run_now
 from heedful.runtime.errors import InferenceFailed, OutOfMemory, Overloaded, Unavailable
 from heedful.runtime.observer import Observer
@@ -28,17 +25,11 @@ NOTHING_WAITS = {"parse": 0, "inference": 0}
 class Squares:
     """A runner that squares numbers, each of which costs 1, and knows which batches it has run."""
 
-    name, overhead = "squares", 1
+    name, overhead, stage = "squares", 1, "inference"
 
-    def __init__(
-        self,
-        budget: int = 8,
-        stage: Literal["parse", "inference"] = "inference",
-        seconds: float = 0.0,
-    ) -> None:
-        self.budget, self.stage, self.seconds = budget, stage, seconds
+    def __init__(self, budget: int = 8, seconds: float = 0.0) -> None:
+        self.budget, self.seconds = budget, seconds
         self.batches: list[list[int]] = []
-        self.threads: set[str] = set()
 
     def costs(self, items: Sequence[int]) -> list[int]:
         return [1] * len(items)
@@ -48,7 +39,6 @@ class Squares:
 
     def run(self, prepared: list[int]) -> list[int]:
         self.batches.append(prepared)
-        self.threads.add(threading.current_thread().name)
         time.sleep(self.seconds)
         if any(item < 0 for item in prepared):
             raise ValueError("a negative number")
@@ -196,14 +186,6 @@ async def test_a_batch_that_is_too_large_is_answered_in_parts(
     with pytest.raises(OutOfMemory):
         run_now(squares(Small(), [2, 13]))
 
-    def steps() -> Steps[str]:
-        with contextlib.suppress(OutOfMemory):
-            yield Work(Small(), [13])
-        yield None
-        return "it goes on"
-
-    assert run_now(steps()) == "it goes on"
-
 
 async def test_large_requests_leave_a_reserve_to_interactive_ones() -> None:
     runner = Squares(budget=1, seconds=0.001)
@@ -228,17 +210,12 @@ async def test_a_bug_in_a_step_of_the_engine_does_not_stop_it(engine: Asked) -> 
         def run(self, prepared: list[int]) -> list[int]:
             return super().run(prepared)[1:]
 
-    raised: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context))
-    try:
-        lost = engine.begin(Short(), [2])
-        await asyncio.sleep(0.01)
-        assert await engine.ask(Squares(), [3]) == [9]
-        lost.cancel()
-        await asyncio.wait([lost])
-    finally:
-        asyncio.get_running_loop().set_exception_handler(None)
-    assert len(raised) == 1
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    lost = engine.begin(Short(), [2])
+    await asyncio.sleep(0.01)
+    assert await engine.ask(Squares(), [3]) == [9]
+    lost.cancel()
+    await asyncio.wait([lost])
 
 
 async def test_a_request_that_was_cancelled_is_not_run(engine: Asked) -> None:
@@ -254,34 +231,6 @@ async def test_a_request_that_was_cancelled_is_not_run(engine: Asked) -> None:
     assert sum(map(len, runner.batches)) == ran + 1 < 1000
     assert engine.waiting == NOTHING_WAITS
     assert engine.in_flight == 0
-
-
-async def test_a_stopped_engine_fails_what_waits_and_refuses_more(engine: Asked) -> None:
-    runner = Squares(budget=1, seconds=0.001)
-    waiting = engine.begin(runner, range(500))
-    await asyncio.sleep(0.005)
-    await engine.stop()
-    for request in (waiting, engine.ask(runner, [1])):
-        with pytest.raises(Unavailable):
-            await request
-
-
-async def test_with_threads_models_run_there_and_the_parser_on_the_event_loop() -> None:
-    parser, model = Squares(stage="parse"), Squares(budget=2, seconds=0.001)
-
-    def both() -> Steps[list[int]]:
-        parsed = Work(parser, range(20))
-        yield parsed
-        work = Work(model, parsed.outputs)
-        yield work
-        return work.outputs
-
-    async with started(threads=2) as engine:
-        assert await engine.answer(Request(both(), rows=20)) == [n**4 for n in range(20)]
-        assert not engine.stuck
-    assert parser.threads == {threading.current_thread().name}
-    assert len(model.threads) == 2
-    assert threading.current_thread().name not in model.threads
 
 
 async def test_a_batch_that_never_ends_is_told_and_not_waited_for(
@@ -304,54 +253,3 @@ async def test_a_batch_that_never_ends_is_told_and_not_waited_for(
         with pytest.raises(Unavailable):
             await waiting
         end.set()
-
-
-class Encoder(EncoderRunner):
-    """An encoder without a card or a session: it returns its input, unless it is broken."""
-
-    def __init__(self) -> None:
-        self.name, self.budget, self.overhead = "broken", 8, 1
-        self.broken: Exception | None = None
-        self.runs = 0
-
-    def costs(self, items: Sequence[Any]) -> list[int]:
-        return [1] * len(items)
-
-    def shape(self, items: Sequence[Any]) -> tuple[int, float]:
-        return len(items), 0.0
-
-    def prepare(self, items: Sequence[Any]) -> Any:
-        return items
-
-    def run(self, prepared: Any) -> Any:
-        self.runs += 1
-        if self.broken:
-            raise self.broken
-        return prepared
-
-
-async def test_an_encoder_that_fails_on_one_token_is_tried_again(
-    engine: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(health, "RETRY_SECONDS", 0.01)
-    encoder, failures = Encoder(), engine.health.failures
-
-    async def fail(error: Exception, seconds: float) -> None:
-        encoder.broken = error
-        with pytest.raises(InferenceFailed):
-            await engine.ask(encoder, [1])
-        await asyncio.sleep(seconds)
-
-    await fail(RuntimeError("the device is gone"), 0.2)
-    assert failures[encoder] == health.FAILURES
-    encoder.broken = None
-    assert await engine.ask(encoder, [1]) == [1]
-    assert not failures
-    await fail(RuntimeError("again"), 0)
-    assert 1 <= failures[encoder] < health.FAILURES
-    encoder.broken = None
-    await asyncio.sleep(0.1)
-    assert not failures  # without a request
-    encoder.runs = 0
-    await fail(OutOfMemory("of the device"), 0.05)
-    assert encoder.runs == 1  # it is no fault of the session: one token is not tried

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import pytest
+from scipy.special import softmax
+from scipy.stats import spearmanr
 
 from heedful.runtime.answers import TokenizedText
 from heedful.runtime.bundles.bundle import Bundle, read
@@ -20,7 +22,7 @@ from heedful.runtime.errors import BadInput, BundleError
 from heedful.runtime.explain import gradients
 from heedful.runtime.explain.correlation import rank_correlation
 from heedful.runtime.explain.curves import masked
-from heedful.runtime.explain.explain import DRAWS, ExplainResult, check_length, cosine_matrix
+from heedful.runtime.explain.explain import DRAWS, ExplainResult, cosine_matrix
 from heedful.runtime.explain.graph import MAX_TOKENS, ExplainGraph
 from heedful.runtime.explain.run import ExplainOptions, log_odds
 from heedful.runtime.model_registry import Task
@@ -60,12 +62,6 @@ def sides(explained: ExplainResult, part: str) -> list[Any]:
     return sentences
 
 
-def softmax(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    powers = np.exp(x - x.max(-1, keepdims=True))
-    weights: npt.NDArray[Any] = powers / powers.sum(-1, keepdims=True)
-    return weights
-
-
 def sentence_of(text: TokenizedText) -> Sentence:
     return Sentence(text.ids, text.parse.heads)
 
@@ -85,7 +81,7 @@ def scores(running: Running, *sentences: Sentence, alpha: float = ALPHA) -> Doub
     vectors = [expected_embedding(sentence, alpha)[None] for sentence in sentences]
     model = running.service.registry.models[SST2 if len(sentences) == 1 else NLI]
     logits, _ = run_now(model.logits(*vectors))
-    probabilities: Doubles = softmax(logits.astype(np.float64))[0]
+    probabilities: Doubles = softmax(logits.astype(np.float64), axis=-1)[0]
     return probabilities
 
 
@@ -94,7 +90,9 @@ def test_weights_priors_and_alpha_are_those_of_the_graph_by_hand(running: Runnin
     sentence, heads = sentence_of(text), text.parse.heads
     hidden = np.tanh(word_table()[text.ids] + ALPHA * word_table()[text.ids[heads]])
     (weights,) = full.sentences
-    np.testing.assert_allclose(weights.maps["products"][0], softmax(hidden @ hidden.T), atol=1e-5)
+    np.testing.assert_allclose(
+        weights.maps["products"][0], softmax(hidden @ hidden.T, axis=-1), atol=1e-5
+    )
     np.testing.assert_allclose(weights.pooling["sums"][0], softmax(hidden.sum(1)), atol=1e-5)
     opened = 1 / (1 + np.exp(-hidden.sum(1)))
     np.testing.assert_allclose(weights.gate["gate"][0], opened, atol=1e-5)
@@ -243,7 +241,9 @@ def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Runni
         vectors[side] *= 0  # tanh of nothing
         logits, _ = run_now(running.service.registry.models[NLI].logits(*vectors))
         assert path.score == pytest.approx(before[label], abs=1e-5)
-        assert path.baseline == pytest.approx(softmax(logits.astype(float))[0, label], abs=1e-5)
+        assert path.baseline == pytest.approx(
+            softmax(logits.astype(float), axis=-1)[0, label], abs=1e-5
+        )
         change = path.score - path.baseline
         assert path.error <= 1e-4
         assert 0 <= path.spread <= gradients.TOLERANCE
@@ -254,25 +254,22 @@ def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Runni
 def test_intervals_are_halved_until_both_orders_agree(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def integrate(**constants: float) -> gradients.Gradients:
-        with monkeypatch.context() as patch:
-            for name, value in constants.items():
-                patch.setattr(gradients, name, value)
-            _, explained = ask(running, KIDS, gradients=True)
+    def integrate(first: int, tolerance: float, most: int = 256) -> gradients.Gradients:
+        monkeypatch.setattr(gradients, "INTERVALS", first)
+        monkeypatch.setattr(gradients, "TOLERANCE", tolerance)
+        monkeypatch.setattr(gradients, "MAX_INTERVALS", most)
+        _, explained = ask(running, KIDS, gradients=True)
         path: gradients.Gradients = sides(explained, "evidence")[0].gradients
         return path
 
-    single = integrate(INTERVALS=1, MAX_INTERVALS=1)
-    assert (single.intervals, single.spread > 0.01) == (1, True)
-    equal = integrate(INTERVALS=64, TOLERANCE=1.0)
-    assert equal.intervals == 64
-    halved = integrate(INTERVALS=1, TOLERANCE=single.spread / 8)
+    single, equal = integrate(1, 1.0), integrate(64, 1.0)
+    assert (single.intervals, equal.intervals, single.spread > 0.01) == (1, 64, True)
+    halved = integrate(1, single.spread / 8)
     assert 1 < halved.intervals < 64
     assert halved.spread <= single.spread / 8
     far, near = (np.abs(path.weights - equal.weights).sum() for path in (single, halved))
     assert near < far / 4
-    assert halved.weights.sum() == pytest.approx(halved.score - halved.baseline, abs=1e-5)
-    assert integrate(INTERVALS=1, TOLERANCE=0.0, MAX_INTERVALS=20).intervals == 20
+    assert integrate(1, 0.0, most=20).intervals == 20
 
 
 def test_correlations_name_every_map_pooling_and_gate(running: Running) -> None:
@@ -282,13 +279,11 @@ def test_correlations_name_every_map_pooling_and_gate(running: Running) -> None:
     names = [("maps", "products"), ("pooling", "sums"), ("pooling", "mean"), ("gate", "gate")]
     assert list(values) == names
     pooling = explained.sentences[0].pooling["sums"][0]
-    expected = rank_correlation(pooling, np.abs(evidence.weights))
-    assert values["pooling", "sums"] == expected is not None
+    expected = spearmanr(pooling, np.abs(evidence.weights)).statistic
+    assert values["pooling", "sums"] == pytest.approx(expected)
     assert values["pooling", "mean"] is None  # one weight for all tokens has no order
-    # Equal values share their ranks. By hand: ranks 1, 2.5, 2.5, 4 and 2, 1, 3, 4.
-    shared = rank_correlation(np.array([1.0, 2, 2, 3]), np.array([5.0, 4, 6, 7]))
-    assert shared == pytest.approx(0.632455532)
-    assert rank_correlation(np.arange(5.0), -np.arange(5.0)) == pytest.approx(-1)
+    ties = np.array([1.0, 2, 2, 3]), np.array([5.0, 4, 6, 7])
+    assert rank_correlation(*ties) == pytest.approx(spearmanr(*ties).statistic)
 
 
 def expected_drops(
@@ -346,41 +341,17 @@ def test_curves_lie_between_the_best_and_the_worst_of_all_orders(
 
 def test_masked_words_keep_the_tree_and_the_other_composed_words() -> None:
     """A masked word of pieces is unknown."""
-    vocab = Vocab(["kids", "wash"], composed=2000)
-    sentence = vocab.sentence(["kids", "xyz", "wash", "abc"], np.array([2, 0, 2, 2]))
+    vocab, heads = Vocab(["kids", "wash"], composed=2000), np.array([2, 0, 2, 2])
+    sentence = vocab.sentence(["kids", "xyz", "wash", "abc"], heads)
     some = vocab.masked(sentence, [1, 2])
     assert some.ids.tolist() == [sentence.ids[0], PAD, PAD, -1]
-    np.testing.assert_array_equal(some.heads, sentence.heads)
+    np.testing.assert_array_equal(some.heads, heads)
     np.testing.assert_array_equal(present(some.features), present(sentence.features)[1:])
-    np.testing.assert_array_equal(vocab.masked(sentence, [1, 3]).ids, [2, PAD, 3, PAD])
-    pieces = build_pieces()
-    parse = build(["the", "ballgame", "is"], np.array([1, 1, 1]), ["dep"] * 3, [True] * 3)
-    sentence = masked(pieces, parse, {1})
-    assert pieces.known(sentence).tolist() == [True, False, True]
-    np.testing.assert_array_equal(sentence.heads, parse.heads)
-
-
-@pytest.mark.parametrize(
-    ("length", "options", "reason"),
-    [
-        (25, ExplainOptions(evidence=True), None),
-        (25, ExplainOptions(gradients=True), None),
-        (49, ExplainOptions(gradients=True), "has 49 tokens: .* explained up to 48 with gradients"),
-        (25, ExplainOptions(curves=True), "has 25 tokens: .* explained up to 24 with curves"),
-    ],
-)
-def test_a_long_sentence_has_no_curves(
-    running: Running, length: int, options: ExplainOptions, reason: str | None
-) -> None:
-    model = running.service.registry.models[SST2]
-    heads, names, spaces = np.zeros(length, np.int64), ["dep"] * length, [True] * length
-    parse = build(["dog"] * length, heads, names, spaces)
-    if reason is None:
-        check_length(model, parse, "inputs", options, "cut it")
-    else:
-        with pytest.raises(BadInput, match=reason) as caught:
-            check_length(model, parse, "inputs", options, "cut it")
-        assert (caught.value.param, caught.value.code) == ("inputs", "input_too_long")
+    pieces, parse = (
+        build_pieces(),
+        build(["the", "ballgame"], np.ones(2, int), ["dep"] * 2, [True] * 2),
+    )
+    assert pieces.known(masked(pieces, parse, {1})).tolist() == [True, False]
 
 
 def test_margins_differ_where_the_probability_rounds_to_one() -> None:
@@ -407,20 +378,12 @@ def test_the_word_table_is_in_memory_once(bundle: Bundle) -> None:
     """Both sessions read it where the bundle's file was read to."""
     content = np.frombuffer(bundle.files[ENCODER], np.uint8)
     graph = ExplainGraph(bundle.files, bundle.card)
-    assert set(graph.shared) == {"table"}
-    offset = graph.shared["table"].data_ptr() - content.ctypes.data
-    assert 0 < offset < len(content)
+    assert 0 < graph.shared["table"].data_ptr() - content.ctypes.data < len(content)
     assert len(bundle.files[EXPLAIN]) < len(bundle.files[ENCODER]) + 3000
-    # The encoder uses what it is given: another table gives other vectors.
     feeds = graph.feeds(collate([Sentence(np.array([2, 3, 4]), np.array([0, 0, 1]))]))
     del feeds["dependency"]
     zeros = ExplainGraph({**bundle.files, ENCODER: bytes(len(content))}, bundle.card).shared
-    plain, shared, zero = (
-        OrtSession(bundle.files[ENCODER], "cpu", 1, *tables).run(feeds)
-        for tables in ((), (graph.shared,), (zeros,))
-    )
-    np.testing.assert_array_equal(plain, shared)
-    assert (zero == 0).all()
+    assert not OrtSession(bundle.files[ENCODER], "cpu", 1, zeros).run(feeds).any()
 
 
 def changed(content: bytes, **metadata: str) -> bytes:

@@ -16,12 +16,14 @@ import onnx
 import onnx.parser
 import pytest
 
-from heedful.runtime.errors import InferenceFailed, Unavailable
+from heedful.runtime.engine import health
+from heedful.runtime.errors import InferenceFailed, OutOfMemory, Unavailable
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.out_of_distribution import SECONDS
 from heedful.runtime.service import Options, Reloaded, Service
 from heedful.text import graph
 from heedful.text.parse import fingerprint
+from tests.asking import embed
 from tests.builders import BuiltParser, build_bundle
 from tests.process import PATIENCE
 from tests.runtime.conftest import Running, run
@@ -90,23 +92,48 @@ def test_what_is_added_replaced_and_removed_is_picked_up_together(served: Served
     assert served.service.ready() is None
 
 
-def test_a_session_that_fails_is_forgotten_with_its_model(
+def test_a_session_that_fails_is_tried_again_and_forgotten_with_its_model(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(feeds: object) -> None:
-        raise MemoryError
-
     service = served.service
-    monkeypatch.setattr(service.registry.models[NAME].encoder.session, "run", fail)
-    with pytest.raises(InferenceFailed):
-        served.running.embed(["a sentence that is not in the cache"], NAME)
+    session = service.registry.models[NAME].encoder.session
+    works = session.run
+    errors: list[Exception] = []
+    runs: list[object] = []
 
-    async def not_ready() -> str:
-        while not (reason := service.ready()):
+    def run(feeds: Any) -> Any:
+        runs.append(feeds)
+        if errors:
+            raise errors[0]
+        return works(feeds)
+
+    def fail(error: Exception) -> None:
+        errors[:] = [error]
+        with pytest.raises(InferenceFailed):
+            served.running.embed(["a sentence that is not in the cache"], NAME)
+
+    async def until(asked: Callable[[], bool]) -> None:
+        while not asked():
             await asyncio.sleep(0.01)
-        return reason
 
-    assert NAME in served.running.ask(not_ready())
+    monkeypatch.setattr(session, "run", run)
+    monkeypatch.setattr(health, "RETRY_SECONDS", 0.01)
+    fail(RuntimeError("the device is gone"))
+    served.running.ask(until(lambda: service.fault() is not None))
+    assert f"the session of {NAME} has failed 5 times" in str(service.fault())
+    errors.clear()
+    served.vector()
+    assert service.ready() is None
+    fail(RuntimeError("again"))
+    assert NAME in str(service.ready())
+    errors.clear()
+    served.running.ask(until(lambda: service.ready() is None))  # without a request
+    runs.clear()
+    fail(OutOfMemory("of the device"))
+    served.running.ask(asyncio.sleep(0.05))
+    assert len(runs) == 1  # no fault of the session: one token is not tried
+    fail(MemoryError())
+    served.running.ask(until(lambda: service.ready() is not None))
     served.build(alpha=0.25)
     served.reload()
     assert service.ready() is None
@@ -116,57 +143,46 @@ def cut(bundle: Path) -> None:
     (bundle / "encoder.onnx").write_bytes((bundle / "encoder.onnx").read_bytes()[:-1])
 
 
-def of_another_parser(bundle: Path) -> None:
-    build_bundle(bundle.parent, BuiltParser(bundle, "en_other", "0" * 64), name=bundle.name)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "reason"),
-    [
-        (cut, "bundle tiny-sst2: encoder.onnx: not the file that card.json names"),
-        (
-            lambda bundle: (bundle / "card.json").unlink(),
-            "bundle tiny-sst2: card.json: cannot be read: No such file",
-        ),
-        (of_another_parser, "bundle tiny-sst2: card.json: was made with the parser en_other"),
-    ],
-)
-def test_a_bad_bundle_leaves_the_old_model_and_the_others_way_free(
-    served: Served, spoil: Callable[[Path], object], reason: str
-) -> None:
+def test_bad_bundles_leave_the_old_models_and_the_others_way_free(served: Served) -> None:
     """A new one that is bad is not offered."""
-    before = served.vector()
-    spoil(served.folder / NAME)
+    before, folder = served.vector(), served.folder
     for name in ("tiny-bad", "tiny-new"):
         served.build(name, kind="embedding")
-    cut(served.folder / "tiny-bad")
+    cut(folder / "tiny-bad")
+    (folder / "tiny-nli" / "card.json").unlink()
+    build_bundle(folder, BuiltParser(folder, "en_other", "0" * 64), name="tiny-related")
+    cut(folder / NAME)
     done = served.reload()
-    assert done.refused[0].startswith("bundle tiny-bad: encoder.onnx: not the file that ")
-    assert done.refused[1].startswith(reason)
-    assert str(served.folder) not in "".join(done.refused)
+    for reason, expected in zip(
+        done.refused,
+        (
+            "bundle tiny-bad: encoder.onnx: not the file that card.json names",
+            "bundle tiny-nli: card.json: cannot be read: No such file",
+            "bundle tiny-related: card.json: was made with the parser en_other",
+            f"bundle {NAME}: encoder.onnx: not the file that ",
+        ),
+        strict=True,
+    ):
+        assert reason.startswith(expected)
+    assert str(folder) not in "".join(done.refused)
     assert served.service.refused == done.refused
     assert (done.loaded, done.removed) == (("tiny-new",), ())
-    assert "tiny-bad" not in served.names
+    assert served.names == ("tiny-flat", "tiny-new", "tiny-nli", "tiny-related", NAME)
     np.testing.assert_array_equal(served.vector(), before)
     assert served.service.ready() is None
 
 
-@pytest.mark.parametrize(
-    ("file", "reason"),
-    [("encoder.onnx", "does not run on "), ("explain.onnx", "does not open, or does not run: ")],
-)
 def test_a_graph_that_never_ends_is_refused(
-    served: Served, monkeypatch: pytest.MonkeyPatch, file: str, reason: str
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Later reloads are not kept by it."""
-    before = served.vector()
-    served.build(alpha=0.25, explain=True)
-    bundle = served.folder / NAME
-    replace_file(bundle, file, endless((bundle / file).read_bytes()))
+    before, file = served.vector(), served.folder / NAME / "encoder.onnx"
+    served.build(alpha=0.25)
+    replace_file(file.parent, file.name, endless(file.read_bytes()))
     with monkeypatch.context() as patched:
         patched.setattr(graph, "RUN_SECONDS", 0.5)
         (line,) = served.reload().refused
-    assert line.startswith(f"bundle {NAME}: {file}: {reason}")
+    assert line.startswith(f"bundle {NAME}: encoder.onnx: does not run on ")
     assert line.endswith("terminate flag being set to true.")
     served.build(alpha=0.25)
     assert served.reload().loaded == (NAME,)
@@ -277,5 +293,7 @@ def test_reloads_take_turns_and_end_with_the_service(models: Path) -> None:
         await service.stop(timeout=1)
         with pytest.raises(Unavailable, match="stopping"):
             await service.reload()
+        with pytest.raises(Unavailable, match="stopping"):
+            await embed(service, ["dog"])
 
     asyncio.run(scenario())

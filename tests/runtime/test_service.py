@@ -1,9 +1,6 @@
 """The service on real bundles and a real parser."""
 
 import asyncio
-import gc
-import shutil
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +8,21 @@ import numpy as np
 import pytest
 
 from heedful.runtime.answers import softmax
-from heedful.runtime.bundles.loader import load_before_fork
+from heedful.runtime.bundles.card import Card, ScoreCard
 from heedful.runtime.engine.session import OrtSession
-from heedful.runtime.errors import BundleError, StartupError
+from heedful.runtime.errors import StartupError
+from heedful.runtime.model_registry import default
 from heedful.runtime.service import Options, Service
 from heedful.text.batch import Sentence
-from heedful.text.parse import ParseJob, Parser, fingerprint
+from heedful.text.parse import ParseJob, Parser
 from heedful.text.vocab import Vocab
-from tests.asking import classify, embed, explain, nli
+from tests.asking import classify, explain, nli
 from tests.builders import (
     ALPHA,
-    DIMENSION,
     BuiltParser,
     build_bundle,
-    build_parser,
     expected_embedding,
 )
-from tests.process import wait_for
 from tests.runtime.conftest import Running, run
 
 TEXT = "Two kids wash their hands"
@@ -90,46 +85,30 @@ def test_int8_graphs_answer_on_the_cpu_and_the_service_says_so(
         np.testing.assert_allclose(answer.value[1].sentences[0].embedding[0], twice[0], atol=1e-5)
 
 
-def test_models_that_were_loaded_before_serve_until_a_reload(models: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(models, tmp_path / "models")
-
-    async def scenario(service: Service) -> None:
-        shutil.rmtree(folder / "tiny-nli")
-        await service.start()  # from what was loaded
-        assert (await embed(service, ["dog"])).value.shape == (1, DIMENSION)
-        assert "tiny-nli" in service.registry.cards
-        assert (await service.reload()).removed == ("tiny-nli",)
-        await service.stop(timeout=5)
-
-    def threads() -> set[Path]:
-        return set(Path("/proc/self/task").iterdir())
-
-    before = threads()
-    loaded = load_before_fork(folder, None)
-    wait_for(lambda: threads() <= before or None, "no thread that a fork would lose")
-    assert loaded.parser.fingerprint == fingerprint(folder / "parser")
-    removed = weakref.ref(loaded.registry.models["tiny-nli"])
-    service = Service(Options(folder, threads=1), loaded=loaded)
-    del loaded
-    asyncio.run(scenario(service))
-    gc.collect()
-    assert removed() is None
+def test_a_folder_without_bundles_ends_the_start_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match="make one with `heedful export`"):
+        asyncio.run(Service(Options(tmp_path)).start())
 
 
-def test_what_cannot_be_served_ends_the_start_with_the_remedy(tmp_path: Path, models: Path) -> None:
-    (tmp_path / "empty" / "parser").mkdir(parents=True)
-    other = build_parser(tmp_path / "other").folder
-    (other / "meta.json").write_text((other / "meta.json").read_text() + "\n")
-    for options, kind, reason in (
-        (Options(tmp_path / "nowhere"), StartupError, "there is no folder"),
-        (Options(tmp_path / "empty"), StartupError, "make one with `heedful export`"),
-        (
-            Options(models, parser=str(other), threads=1),
-            BundleError,
-            "bundle tiny-flat: .*was made with the parser en_tiny",
-        ),
-    ):
-        with pytest.raises(kind, match=reason):
-            asyncio.run(Service(options).start())
-    with pytest.raises(StartupError, match="could never be admitted"):
-        Service(Options(models, max_queue=10, max_batch_inputs=11))
+SHIPPED = Card.model_validate_json(Path("bundles/ms-san-nli/card.json").read_bytes())
+
+
+def card(name: str, *values: float, dataset: str = "snli", **fields: Any) -> Card:
+    """A card with `values` as its dev scores, and a test score that must not count."""
+    scores = tuple(
+        ScoreCard(dataset=dataset, split=split, metric="accuracy", value=value, rows=9)
+        for split, value in [*(("dev", value) for value in values), ("test", 0.99)]
+    )
+    return SHIPPED.model_copy(update={"name": name, "scores": scores, **fields})
+
+
+def test_the_better_one_on_the_same_dev_split_unless_a_model_is_for_everyday_texts() -> None:
+    """Models of another dataset or other labels are not compared."""
+    assert default([card("a", 0.79), card("b", 0.80), card("c", 0.75)]).name == "b"
+    assert default([card("a", 0.8), card("b", 0.8)]).name == "a"
+    labels = ("negative", "positive")
+    others = card("b", 0.9, dataset="mnli"), card("c", 0.9, labels=labels), card("d")
+    assert default([card("a", 0.5), *others]).name == "a"
+    assert default([card("a"), *others]).name == "a"
+    everyday = card("z", 0.5, task="sentiment", labels=("negative", "neutral", "positive"))
+    assert default([card("a", 0.9), everyday]).name == "z"

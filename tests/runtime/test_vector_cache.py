@@ -1,7 +1,6 @@
 """Vectors of sentences that were encoded lately are kept, within bounds, and equal sentences are encoded once."""
 
 import numpy as np
-import pytest
 
 from heedful.runtime.engine.cache import VectorCache
 from heedful.runtime.engine.work import encode, run_now
@@ -44,16 +43,13 @@ def test_bytes_are_bounded_and_a_vector_does_not_keep_its_batch() -> None:
     assert key(50) not in cache.get([key(50)])
 
 
-@pytest.mark.parametrize("cached", [False, True])
-def test_equal_sentences_are_encoded_once(running: Running, cached: bool) -> None:
+def test_equal_sentences_are_encoded_once(running: Running) -> None:
     model = running.service.registry.models["tiny-sst2"]
     sentences = [model.vocab.sentence(["dog"], np.arange(1))] * 5
-    cache = VectorCache(10, Observer()) if cached else None
-    steps = encode(model.encoder, sentences, cache)
-    work = next(steps)
-    assert work is not None
-    assert len(work.items) == 1
-    steps.close()
-    vectors = run_now(encode(model.encoder, sentences, cache)).vectors
-    assert vectors.shape == (5, model.card.width)
-    assert len(np.unique(vectors, axis=0)) == 1
+    for cache in (None, VectorCache(10, Observer())):
+        work = next(encode(model.encoder, sentences, cache))
+        assert work is not None
+        assert len(work.items) == 1
+        vectors = run_now(encode(model.encoder, sentences, cache)).vectors
+        assert vectors.shape == (5, model.card.width)
+        assert len(np.unique(vectors, axis=0)) == 1
