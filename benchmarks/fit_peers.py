@@ -64,7 +64,7 @@ def add(row: dict[str, Any]) -> None:
         json.loads(RESULT.read_text())["samples"] if RESULT.exists() else []
     )
     same = ("task", "size", "draw", "method")
-    rows = [one for one in before if any(one[key] != row[key] for key in same)]
+    rows = [old for old in before if any(old[key] != row[key] for key in same)]
     versions = {method: environments.version(ENVIRONMENT, method) for method in METHODS}
     commit = source_commit() or "unknown"
     write_json(RESULT, {"versions": versions, "commit": commit, "samples": [*rows, row]})

@@ -131,7 +131,7 @@ class Answerer:
             texts = [str(text) for text in inputs.items]
             options: dict[str, Any] = {**self.helpers, "truncate": truncate}
             answers = self.model.classify(texts, self.zero_shot, **options)
-            return np.array([[each.scores[label] for label in self.zero_shot] for each in answers])
+            return np.array([[row.scores[label] for label in self.zero_shot] for row in answers])
         task: Any = {"classification": "classify"}.get(self.card.kind, self.card.kind)
         answer = self.model.answer(Question(task, {"truncate": truncate}), inputs)
         return np.asarray(answer, np.float64).reshape(len(inputs), -1)

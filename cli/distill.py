@@ -55,15 +55,15 @@ def command(
     card = distill(
         teacher, rows, out, effort=effort, runs=runs, seed=seed, threads=threads, device=device
     )
-    said = card.distilled
-    assert said is not None
+    facts = card.distilled
+    assert facts is not None
     typer.echo(
-        f"{out}: version {card.version}, {said.bytes / 1e6:.1f} MB; on {said.texts} texts held out the mean cosine to "
-        f"the teacher's vector is {said.cosine:.3f}, and {said.neighbours:.0%} of its ten nearest texts are kept"
+        f"{out}: version {card.version}, {facts.bytes / 1e6:.1f} MB; on {facts.texts} texts held out the mean cosine "
+        f"to the teacher's vector is {facts.cosine:.3f}, and {facts.neighbours:.0%} of its ten nearest texts are kept"
     )
-    beside = (
-        f", the teacher {said.teacher_texts_per_second:.0f}"
-        if said.teacher_texts_per_second
+    teacher_speed = (
+        f", the teacher {facts.teacher_texts_per_second:.0f}"
+        if facts.teacher_texts_per_second
         else ""
     )
-    typer.echo(f"a thread encodes {said.texts_per_second:.0f} texts a second{beside}")
+    typer.echo(f"a thread encodes {facts.texts_per_second:.0f} texts a second{teacher_speed}")

@@ -14,11 +14,10 @@ from heedful.library.load import bundle_folder, load
 from heedful.runtime.bundles.card import Card, DistilledCard
 from heedful.runtime.cores import usable_cores
 from heedful.text.arrays import Floats
-from heedful.training import teacher_vectors, teachers
+from heedful.training import taught_vectors, teacher_vectors, teachers
 from heedful.training.config import CACHE, Device
 from heedful.training.errors import DataError
 from heedful.training.optimise import require_device
-from heedful.training.taught_vectors import Effort, divided, kept, make_configs, make_task, mixed
 
 TIMED = 512
 """Held-out texts, at most, that the speeds are measured on."""
@@ -31,7 +30,7 @@ def distill(
     texts: Iterable[str],
     out: str | Path,
     *,
-    effort: Effort = "normal",
+    effort: taught_vectors.Effort = "normal",
     runs: str | Path = "runs",
     seed: int = 1,
     threads: int | None = None,
@@ -57,17 +56,18 @@ def distill(
     is_file = teacher.endswith(teacher_vectors.FILE)
     if is_file:
         rows = _keep(teacher, rows)
-    learned, held = divided([text for text in rows if text.strip()], seed)
-    new = [] if is_file else mixed(learned, effort, seed)  # a file has no vectors of new texts
+    learned, held = taught_vectors.divided([text for text in rows if text.strip()], seed)
+    # A file has no vectors of new texts.
+    new = [] if is_file else taught_vectors.mixed(learned, effort, seed)
 
     def progress(left: int) -> None:
         console.print(f"labelling: {left:,} texts are left")
 
-    every = [*held, *learned, *new]
-    vectors = teacher_vectors.stored_vectors(teacher, every, CACHE, device, progress)
-    theirs = vectors[: len(held)].astype(np.float32)
-    task = make_task(out.name, learned, new, held, theirs, seed)
-    configs = make_configs(
+    all_texts = [*held, *learned, *new]
+    vectors = teacher_vectors.stored_vectors(teacher, all_texts, CACHE, device, progress)
+    expected = vectors[: len(held)].astype(np.float32)
+    task = taught_vectors.make_task(out.name, learned, new, held, expected, seed)
+    configs = taught_vectors.make_configs(
         task.name,
         teacher,
         words=str(bundle_folder(WORDS)) if is_file else teacher,
@@ -77,8 +77,8 @@ def distill(
         seed=seed,
         device=device,
     )
-    key = run_key(out.name, teachers.identity(teacher), effort, str(seed), *every)
-    own = UserRun(task, out, runs, options.pipeline_of(out), console)
+    key = run_key(out.name, teachers.identity(teacher), effort, str(seed), *all_texts)
+    user_run = UserRun(task, out, runs, options.pipeline_of(out), console)
     run = runs / f"distill-{key}"
     for number, config in enumerate(configs, 1):
         console.print(f"training, phase {number} of {len(configs)}")
@@ -87,11 +87,11 @@ def distill(
                 config.model_copy(update={"init_from": run}),
                 runs / f"distill-{key}-{number}",
             )
-        own.train(config, run)
+        user_run.train(config, run)
     console.print("exporting")
-    card = own.export(run)
-    facts = _measured(out, teacher, held, theirs, None if is_file else device)
-    return own.describe(card, {"distilled": facts})
+    card = user_run.export(run)
+    facts = _measured(out, teacher, held, expected, None if is_file else device)
+    return user_run.describe(card, {"distilled": facts})
 
 
 def _keep(file: str, texts: Sequence[str]) -> list[str]:
@@ -106,20 +106,20 @@ def _keep(file: str, texts: Sequence[str]) -> list[str]:
         )
     lengths = np.linalg.norm(vectors.astype(np.float32), axis=1)
     rows = np.flatnonzero(np.isfinite(lengths) & (lengths > 0))
-    found = [texts[i] for i in rows.tolist()]
-    teacher_vectors.keep(file, found, vectors[rows].astype(np.float32), CACHE)
-    return found
+    texts_with_vector = [texts[i] for i in rows.tolist()]
+    teacher_vectors.keep(file, texts_with_vector, vectors[rows].astype(np.float32), CACHE)
+    return texts_with_vector
 
 
 def _measured(
-    out: Path, teacher: str, held: Sequence[str], theirs: Floats, device: Device | None
+    out: Path, teacher: str, held: Sequence[str], expected: Floats, device: Device | None
 ) -> DistilledCard:
     """What the bundle keeps of the teacher's vectors (M, D) of held-out texts, and the speed of both on one thread."""
     timed = held[:TIMED]
     with load(out, threads=1) as model:
-        ours = model.encode(held)
+        vectors = model.encode(held)
         seconds = _seconds(lambda: model.encode(timed))
-    cosine, neighbours = kept(ours, theirs)
+    cosine, neighbours = taught_vectors.agreement(vectors, expected)
     speed, size = None, None
     if device is not None:
         loaded = teachers.load(teacher, device, half=True)
@@ -127,7 +127,7 @@ def _measured(
         torch.set_num_threads(1)
         speed = len(timed) / _seconds(lambda: loaded.vectors(timed))
         torch.set_num_threads(before)
-        size = sum(one.numel() * 4 for one in loaded.model.parameters())
+        size = sum(weights.numel() * 4 for weights in loaded.model.parameters())
     return DistilledCard(
         teacher=teacher,
         texts=len(held),

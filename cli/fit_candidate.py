@@ -83,8 +83,8 @@ def finalists(candidates: Sequence[Candidate]) -> list[Candidate]:
     Where some were held out on one part alone, they are compared with the best of the others, on the rows of that part.
     """
     shared = min((candidate.held.rows for candidate in candidates), key=len)
-    on_all_parts = [each for each in candidates if len(each.held.rows) > len(shared)]
-    on_one_part = [each for each in candidates if len(each.held.rows) == len(shared)]
+    on_all_parts = [candidate for candidate in candidates if len(candidate.held.rows) > len(shared)]
+    on_one_part = [candidate for candidate in candidates if len(candidate.held.rows) == len(shared)]
     if not on_all_parts:
         return on_one_part
     first = _best(on_all_parts)
@@ -99,14 +99,14 @@ def _best(candidates: Sequence[Candidate]) -> Candidate:
     read both words and vectors: docs/fit.md.
     """
     top = max((candidate.held for candidate in candidates), key=lambda held: held.score)
-    near = [each for each in candidates if each.held.score >= top.score - top.error]
-    linear = [(each, each.recipe) for each in near if each.recipe]
-    tuned = [each for each, recipe in linear if recipe.teacher == "fine-tuned"]
-    taught = [each for each, recipe in linear if recipe.teacher]
-    both = [each for each, recipe in linear if recipe.words and recipe.vectors]
-    if preferred := tuned or taught or both:
-        near = preferred + [each for each in near if not each.recipe]
-    return min(near, key=lambda each: each.held.divided(temperature(each.held)).loss)
+    near = [candidate for candidate in candidates if candidate.held.score >= top.score - top.error]
+    linear = [(candidate, candidate.recipe) for candidate in near if candidate.recipe]
+    tuned = [candidate for candidate, recipe in linear if recipe.teacher == "fine-tuned"]
+    taught = [candidate for candidate, recipe in linear if recipe.teacher]
+    mixed = [candidate for candidate, recipe in linear if recipe.words and recipe.vectors]
+    if preferred := tuned or taught or mixed:
+        near = preferred + [candidate for candidate in near if not candidate.recipe]
+    return min(near, key=lambda candidate: candidate.held.divided(temperature(candidate.held)).loss)
 
 
 def answers(bundle: Path, parser: str, rows: Sequence[Row]) -> Doubles:

@@ -196,8 +196,8 @@ class LinearFit:
         names: dict[int, str] = {}
         for row, keys in zip(self.tokens, self.texts.keys, strict=True):
             words = row if len(row) == len(keys) else ()  # an id is a word piece
-            both = [*words, *(f"{a} {b}" for a, b in itertools.pairwise(words))]
-            for bucket, name in zip((terms(keys) % buckets).tolist(), both, strict=False):
+            terms_of_text = [*words, *(f"{a} {b}" for a, b in itertools.pairwise(words))]
+            for bucket, name in zip((terms(keys) % buckets).tolist(), terms_of_text, strict=False):
                 # A reader learns nothing from full stops and commas.
                 if all(any(map(str.isalnum, word)) for word in name.split()):
                     names.setdefault(bucket, name.lower())

@@ -45,7 +45,7 @@ def lines(content: dict[str, Any]) -> Iterator[str]:
     """The lines below the table of candidates."""
     if compared := content.get("compared"):
         # The candidates have different held-out rows; these scores, on common rows, decided.
-        scores = ", ".join(f"{each['name']} {each['score']:.1%}" for each in compared["candidates"])
+        scores = ", ".join(f"{row['name']} {row['score']:.1%}" for row in compared["candidates"])
         yield (
             f"the choice is between these, on the {compared['rows']} rows that were held out from each: {scores}"
         )

@@ -83,7 +83,7 @@ class Report:
         if len(compared) < len(candidates):
             self.content["compared"] = {
                 "rows": len(compared[0].held.rows),
-                "candidates": [{"name": each.name, **_score(each.held)} for each in compared],
+                "candidates": [{"name": item.name, **_score(item.held)} for item in compared],
             }
         self.content["references"] = [
             {"name": name, **_score(reference)} for name, reference in references
@@ -116,8 +116,8 @@ class Report:
 
         Where the chosen candidate was not held out on all rows, this model also names the suspects, of all rows.
         """
-        readers = [each for each in candidates if each.recipe and each.recipe.words]
-        top = max(readers, key=lambda each: (len(each.held.rows), each.held.score))
+        readers = [item for item in candidates if item.recipe and item.recipe.words]
+        top = max(readers, key=lambda item: (len(item.held.rows), item.held.score))
         assert top.recipe is not None
         self.content["words"] = linear.deciding_words(top.recipe)
         rows = len(self._problem.rows)

@@ -69,7 +69,7 @@ def tune(
     user_run.train(new_config.model_copy(update={"device": device}), run)
     card = user_run.export(run)
     metric = "ndcg@10" if held[0].label == UNLABELLED else "spearman"
-    both = (before, _vectors(out, texts, device))
+    vectors_of_both = (before, _vectors(out, texts, device))
     scores = [
         ScoreCard(
             dataset=out.name,
@@ -78,7 +78,7 @@ def tune(
             value=score(vectors, pairs, held),
             rows=len(held),
         )
-        for when, vectors in zip(("before", "after"), both, strict=True)
+        for when, vectors in zip(("before", "after"), vectors_of_both, strict=True)
     ]
     return user_run.describe(card, {"scores": [*card.scores, *scores]})
 

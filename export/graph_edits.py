@@ -47,7 +47,7 @@ def renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
 
 def values_read(node: onnx.NodeProto) -> set[str]:
     """Values that the node, with the graphs of its loops and branches, reads."""
-    bodies = (each.g for each in node.attribute if each.type == AttributeProto.GRAPH)
+    bodies = (attribute.g for attribute in node.attribute if attribute.type == AttributeProto.GRAPH)
     return set(node.input).union(*(values_read(inner) for body in bodies for inner in body.node))
 
 

@@ -78,7 +78,7 @@ def _temperature(card: Card, logits: Floats, dev: DevSplit) -> float:
 
 def _score_before(known: Sequence[ScoreCard], score: Score) -> float | None:
     """The run's score on dev before the export; None if it has none."""
-    values = {(each.dataset, each.split, each.metric): each.value for each in known}
+    values = {(score.dataset, score.split, score.metric): score.value for score in known}
     return values.get((score.dataset, score.split, score.metric))
 
 
@@ -95,7 +95,7 @@ def _check_score(name: str, known: Sequence[ScoreCard], score: Score) -> None:
 def _merged(known: Sequence[ScoreCard], new: Sequence[Score]) -> list[ScoreCard]:
     """The known scores, in which new ones replace those of the same split and metric."""
     scores = [*known, *(ScoreCard.model_validate(score.as_dict()) for score in new)]
-    return list({(each.dataset, each.split, each.metric): each for each in scores}.values())
+    return list({(score.dataset, score.split, score.metric): score for score in scores}.values())
 
 
 def _distance(
@@ -108,8 +108,8 @@ def _distance(
     answers = None
     if (head := open_head(bundle)) and (trained_head := torch_head(trained)):
         exported, original = (
-            outputs(card, each, run(part.sides(each))).answers
-            for each, run in ((vectors, head), (exact, trained_head))
+            outputs(card, model_vectors, run(part.sides(model_vectors))).answers
+            for model_vectors, run in ((vectors, head), (exact, trained_head))
         )
         answers = float(np.abs(exported - original).max())
     return TrainedCard(

@@ -80,7 +80,7 @@ class _Explained(nn.Module):
         switches = {name: switch for name, switch in priors.items() if switch is not None}
         inputs = (ids, lengths, heads, alpha, pieces, features, scale)
         explanation = self.model.explain(*inputs, **switches)
-        stacked = (torch.stack(list(each.values()), 1) for each in _named(explanation).values())
+        stacked = (torch.stack(list(kind.values()), 1) for kind in _named(explanation).values())
         return explanation.sentence, explanation.states, *stacked
 
 

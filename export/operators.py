@@ -250,7 +250,7 @@ def call_operators(model: onnx.ModelProto) -> None:
         nodes.append(call(*inputs, list(node.output)) if inputs else node)
     model.opset_import.append(helper.make_opsetid(DOMAIN, VERSION))
     called = {node.op_type for node in nodes if node.domain == DOMAIN}
-    model.functions.extend(each for each in definitions(graph.rounds) if each.name in called)
+    model.functions.extend(item for item in definitions(graph.rounds) if item.name in called)
     del model.graph.node[:]
     model.graph.node.extend(nodes)
 

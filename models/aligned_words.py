@@ -120,7 +120,7 @@ def _apply_to_present(
     """
     flat = present.flatten()
     places = flat.nonzero().squeeze(1)  # (W,)
-    results = function(*(each.flatten(0, 1).index_select(0, places) for each in features))
+    results = function(*(feature.flatten(0, 1).index_select(0, places) for feature in features))
     rows = torch.where(flat, flat.cumsum(0), 0)  # row 0: no word
     padded: Tensor = functional.pad(results, (0, 0, 1, 0)).index_select(0, rows)
     unflattened: Tensor = padded.unflatten(0, present.shape)

@@ -178,8 +178,8 @@ def build(name: str, config: Mapping[str, object]) -> Encoder:
 
 def _require_type(key: str, value: object, kind: object) -> None:
     """Raise ValueError where an encoder's keyword must be a whole number or a switch, and the value is not."""
-    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    if kind is int and not whole:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    if kind is int and not is_count:
         raise ValueError(f"{key} is {value!r}: give a whole number from 1")
     if kind is bool and not isinstance(value, bool):
         raise ValueError(f"{key} is {value!r}: give true or false")

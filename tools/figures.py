@@ -105,18 +105,18 @@ async def _draw(
 ) -> list[Path]:
     written = []
     async with running(options) as service:
-        for one in FIGURES:
-            card = next(filter(one.fits, service.registry.cards.values()), None)
+        for kind in FIGURES:
+            card = next(filter(kind.fits, service.registry.cards.values()), None)
             if card is None:
-                console.print(f"{one.file}: left out, {options.models} has no {one.wanted}")
+                console.print(f"{kind.file}: left out, {options.models} has no {kind.wanted}")
                 continue
             try:
-                figure = await one.draw(Context(service, card, data, results))
+                figure = await kind.draw(Context(service, card, data, results))
             except DataMissing as error:
-                console.print(f"{one.file}: left out, {error}")
+                console.print(f"{kind.file}: left out, {error}")
                 continue
             content = figure_plots.png(figure)
-            file = out / one.file
+            file = out / kind.file
             write_file(file, partial(Path.write_bytes, data=content))
             console.print(f"{file}: {len(content):,} bytes")
             written.append(file)
@@ -136,10 +136,12 @@ async def _disan_pooling(context: Context) -> Figure:
 
 
 async def _ms_san_heads(context: Context) -> Figure:
-    found = await context.explain(KIDS)
-    (sentence,) = found["sentences"]
+    explanation = await context.explain(KIDS)
+    (sentence,) = explanation["sentences"]
     heads = np.array([token["head"] for token in sentence["tokens"]])
-    return figure_plots.ms_san_heads(found, figure_numbers.masks(heads, found["priors"]["alpha"]))
+    return figure_plots.ms_san_heads(
+        explanation, figure_numbers.masks(heads, explanation["priors"]["alpha"])
+    )
 
 
 async def _accuracy_by_length(context: Context) -> Figure:
@@ -173,7 +175,9 @@ async def _dsa_multiple(context: Context) -> Figure:
     for answer in answers:
         (sentence,) = answer["sentences"]
         last = sentence["maps"][-1]["name"].partition(", ")[2]
-        sentence["maps"] = [one for one in sentence["maps"] if one["name"].endswith(last)]
+        sentence["maps"] = [
+            weights for weights in sentence["maps"] if weights["name"].endswith(last)
+        ]
     return figure_plots.attentions(answers)
 
 
@@ -188,10 +192,11 @@ async def _dynamic_weights(context: Context) -> Figure:
                 Inputs([text], ["the text"]), ExplainOptions(), truncate=True
             )
         )
-        (one,) = result.value[1].sentences
-        iterations = [w[0] for name, w in one.maps.items() if name.startswith("attention 1,")]
-        attentions = len(one.maps) // len(iterations)
-        words = one.states[0][:, : one.states.shape[-1] // attentions]  # (L, d), as W_1 sees them
+        (sentence,) = result.value[1].sentences
+        iterations = [w[0] for name, w in sentence.maps.items() if name.startswith("attention 1,")]
+        attentions = len(sentence.maps) // len(iterations)
+        dim = sentence.states.shape[-1] // attentions
+        words = sentence.states[0][:, :dim]  # (L, d), as W_1 sees them
         before = iterations[-2] if len(iterations) > 1 else iterations[-1]  # (1, L)
         vectors.append(np.tanh(before @ words)[0])
         lengths.append(len(words))
@@ -202,22 +207,22 @@ async def _weights_by_rating(context: Context) -> Figure:
     """The mean weight of the heads, relative to uniform weights; reviews are cut to MAX_TOKENS."""
     task = tasks.get(context.card.task)
     examples = task.test.read(context.data)
-    found: dict[str, dict[str, list[float]]] = {
+    weights: dict[str, dict[str, list[float]]] = {
         word: {label: [] for label in task.labels} for word in OPINIONS
     }
     holding = [e for e in examples if any(word in e.texts[0].lower() for word in OPINIONS)]
     drawn = random.Random(SEED).sample(holding, min(REVIEWS, len(holding)))
     async for example, word, weight in _word_weights(context, drawn):
-        if word in found:
-            found[word][task.labels[int(example.label)]].append(weight)
-    return figure_plots.weights_by_rating(found)
+        if word in weights:
+            weights[word][task.labels[int(example.label)]].append(weight)
+    return figure_plots.weights_by_rating(weights)
 
 
 async def _words_by_class(context: Context) -> Figure:
     """The words with the highest mean weight in the test texts of each class, of those in SEEN texts or more."""
     task = tasks.get(context.card.task)
     examples = task.test.read(context.data)
-    found = {}
+    top_words = {}
     for label in CLASSES[context.card.task]:
         of_class = [e for e in examples if task.labels[int(e.label)] == label]
         weights: dict[str, dict[int, list[float]]] = {}
@@ -225,12 +230,12 @@ async def _words_by_class(context: Context) -> Figure:
             if word.isalpha():
                 weights.setdefault(word, {}).setdefault(id(example), []).append(weight)
         means = {
-            word: float(np.mean([one for part in by_text.values() for one in part]))
+            word: float(np.mean([weight for part in by_text.values() for weight in part]))
             for word, by_text in weights.items()
             if len(by_text) >= SEEN
         }
-        found[label] = dict(sorted(means.items(), key=lambda item: -item[1])[:TOP])
-    return figure_plots.words_by_class(found)
+        top_words[label] = dict(sorted(means.items(), key=lambda item: -item[1])[:TOP])
+    return figure_plots.words_by_class(top_words)
 
 
 async def _word_weights(

@@ -134,14 +134,14 @@ def label_mismatch_warnings(task: Task, known: Sequence[str]) -> list[str]:
     """Warnings for a score on a task whose labels are not those `known` to the model; none where they agree."""
     lacking = [label for label in task.labels if label not in known]
     strange = [label for label in known if label not in task.labels]
-    said = []
+    warnings = []
     if lacking:
-        said.append(f"it has no label {', '.join(lacking)}: rows with one count as wrong")
+        warnings.append(f"it has no label {', '.join(lacking)}: rows with one count as wrong")
     if strange:
-        said.append(
+        warnings.append(
             f"{task.name} has no label {', '.join(strange)}: such an answer counts as wrong"
         )
-    return said
+    return warnings
 
 
 def record_score(score: Score, run: Path) -> None:

@@ -57,7 +57,7 @@ class Bag:
         while size * (classes + 1) > LARGEST and size > LEAST:
             size //= 2
         size -= 1
-        filled = np.concatenate([np.unique(each % size) for each in text_terms])
+        filled = np.concatenate([np.unique(terms % size) for terms in text_terms])
         counts = np.bincount(filled, minlength=size)
         idf = np.log((1 + len(texts)) / (1 + counts)) + 1
         squares = np.where(counts, idf**2, 0.0).astype(np.float16)  # as a graph stores them

@@ -219,8 +219,8 @@ class Examples:
         targets: Callable[[Sequence[Example]], npt.NDArray[Any]] = labels,
     ) -> Self:
         """Examples whose texts are all in `rows`; the others are left out."""
-        read = [each for each in examples if all(text in rows.index for text in each.texts)]
-        sides = np.array([[rows.index[text] for text in each.texts] for each in read], np.int64)
+        read = [item for item in examples if all(text in rows.index for text in item.texts)]
+        sides = np.array([[rows.index[text] for text in item.texts] for item in read], np.int64)
         return cls(rows, sides, targets(read))
 
     def steps(self, size: int) -> int:

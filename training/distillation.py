@@ -80,7 +80,7 @@ def _answer(
         cache_dir=cache,
     )
     rows = parsed.rows(run.lexicon)
-    read = [i for i, each in enumerate(examples) if all(text in rows.index for text in each.texts)]
+    read = [i for i, item in enumerate(examples) if all(text in rows.index for text in item.texts)]
     readable = Examples.of([examples[i] for i in read], rows, lambda _: np.array(read))
     answers = np.full((len(examples), classes), 1 / classes, np.float32)
     half = config.optimiser.precision == "bfloat16"

@@ -88,7 +88,7 @@ class TrainingModel(Trainable):
     def parameter_groups(self, section: TransformerConfig | None) -> ParameterGroups:
         """A transformer's weights are dense, at their own rate; tables of words are sparse."""
         embedding = self.sentence.embedding
-        tables = [each for each in embedding.modules() if isinstance(each, nn.Embedding)]
+        tables = [module for module in embedding.modules() if isinstance(module, nn.Embedding)]
         parts = [embedding] if section else tables
         inputs = [p for part in parts for p in part.parameters()]
         apart = set(map(id, inputs))

@@ -43,7 +43,7 @@ class Optimisation:
         optimiser = config.optimiser
         optimisers = make_optimisers(*model.parameter_groups(config.transformer), optimiser)
         schedules = [
-            make_schedule(each, optimiser.schedule, optimiser.warmup, steps) for each in optimisers
+            make_schedule(part, optimiser.schedule, optimiser.warmup, steps) for part in optimisers
         ]
         average = moving_average(model, optimiser.ema_decay) if optimiser.ema_decay else None
         return cls(model, optimisers, schedules, average, optimiser.clip)
@@ -159,10 +159,10 @@ def make_schedule(optimiser: Optimizer, schedule: str, warmup: float, steps: int
     def factor(step: int) -> float:
         if step < rise:
             return (step + 1) / rise
-        done = min(1.0, (step - rise) / max(1, steps - rise))
+        share = min(1.0, (step - rise) / max(1, steps - rise))
         if schedule == "linear":
-            return 1 - done
-        return 0.5 * (1 + math.cos(math.pi * done)) if schedule == "cosine" else 1.0
+            return 1 - share
+        return 0.5 * (1 + math.cos(math.pi * share)) if schedule == "cosine" else 1.0
 
     return LambdaLR(optimiser, factor)
 

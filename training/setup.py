@@ -48,7 +48,7 @@ def set_up(config: RunConfig, task: Task, paths: Paths, state: Mapping[str, Any]
     objective = make_objective(
         task.kind, config, classes=len(task.labels), pipeline=paths.parser, cache=paths.cache
     )
-    devs = {each.name: each.dev.read(paths.data) for each in (task, *_extra_tasks(config, task))}
+    devs = {item.name: item.dev.read(paths.data) for item in (task, *_extra_tasks(config, task))}
     for split, examples in (("train", train), ("dev", devs[task.name])):
         task.require(split, examples)
     learned = [
@@ -66,9 +66,9 @@ def set_up(config: RunConfig, task: Task, paths: Paths, state: Mapping[str, Any]
 def _extra_tasks(config: RunConfig, task: Task) -> list[Task]:
     """The tasks of `extra_dev_tasks`. Raises ConfigError where they have other labels."""
     tasks = [get_task(name) for name in config.extra_dev_tasks]
-    for each in tasks:
-        if (each.kind, each.labels) != (task.kind, task.labels):
-            raise ConfigError(f"extra_dev_tasks: {each.name} has other labels than {task.name}")
+    for extra in tasks:
+        if (extra.kind, extra.labels) != (task.kind, task.labels):
+            raise ConfigError(f"extra_dev_tasks: {extra.name} has other labels than {task.name}")
     return tasks
 
 

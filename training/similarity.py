@@ -48,7 +48,7 @@ def unit_vectors(embed: Embed, texts: Sequence[str]) -> Floats:
 
 def pair_cosines(embed: Embed, pairs: Sequence[Example]) -> Floats:
     """(N,) the cosines of the pairs' two texts."""
-    first, second = (unit_vectors(embed, [one.texts[side] for one in pairs]) for side in (0, 1))
+    first, second = (unit_vectors(embed, [pair.texts[side] for pair in pairs]) for side in (0, 1))
     cosines: Floats = (first * second).sum(axis=1)
     return cosines
 
@@ -71,7 +71,7 @@ def similarities(
     unrelated = float(pair_cosines(embed, others).mean())
     yield Figure("STS-B random pairs", "mean cosine", unrelated, len(others))
     parts = ("train", "dev") if split == "dev" else ("test",)
-    pairs = [one for part in parts for one in sick.RELATEDNESS[part].read(data)]
+    pairs = [pair for part in parts for pair in sick.RELATEDNESS[part].read(data)]
     related = sample(pairs, rows)
     value = spearman(pair_cosines(embed, related), labels(related))
     yield Figure(f"SICK {'+'.join(parts)}", "spearman", value, len(related))

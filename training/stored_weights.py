@@ -88,7 +88,7 @@ class _LoadProducts(TorchDispatchMode):
     def __init__(self, missing: dict[str, nn.Parameter], matrices: Iterator[Floats]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch does not type it
         self._missing, self._matrices = missing, matrices
-        self._names = {each.data_ptr(): name for name, each in missing.items() if each.dim() > 1}
+        self._names = {item.data_ptr(): name for name, item in missing.items() if item.dim() > 1}
 
     def __torch_dispatch__(
         self,
@@ -98,7 +98,7 @@ class _LoadProducts(TorchDispatchMode):
         kwargs: Any = None,
     ) -> Any:
         if func.name() in PRODUCTS:
-            for operand in (each for each in args if isinstance(each, Tensor)):
+            for operand in (argument for argument in args if isinstance(argument, Tensor)):
                 name = self._names.pop(operand.data_ptr(), None)
                 if name is not None:
                     matrix = next(self._matrices, None)
@@ -115,7 +115,7 @@ def _product_matrices(graph: onnx.GraphProto, stored: dict[str, Floats]) -> Iter
         if node.op_type in ("MatMul", "Gemm"):
             matrix = stored.pop(node.input[1].removesuffix(RESTORED), None)
             if matrix is not None:
-                transposed = any(each.name == "transB" and each.i for each in node.attribute)
+                transposed = any(item.name == "transB" and item.i for item in node.attribute)
                 yield matrix.T if transposed else matrix
 
 

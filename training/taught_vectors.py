@@ -62,7 +62,7 @@ def mixed(texts: Sequence[str], effort: Effort, seed: int) -> list[str]:
     They show words next to other words, and rare words as often as frequent ones. A student that reads the texts half
     as often and these as well comes nearer to its teacher (docs/notes/embedding.md).
     """
-    parts = [one for one in map(str.split, texts) if len(one) in CROSSED_WORDS]
+    parts = [words for words in map(str.split, texts) if len(words) in CROSSED_WORDS]
     words = list(dict.fromkeys(word for text in texts for word in WORD.findall(text)))
     count = max(0 if effort == "quick" else NEW_TEXTS * len(texts), FEWEST - len(texts))
     if not parts or len(words) < max(LISTED_WORDS):
@@ -77,7 +77,7 @@ def mixed(texts: Sequence[str], effort: Effort, seed: int) -> list[str]:
         return " ".join([*first[:start], *second[end:]])
 
     known = set(texts)
-    return [one for one in dict.fromkeys(new() for _ in range(count)) if one not in known]
+    return [text for text in dict.fromkeys(new() for _ in range(count)) if text not in known]
 
 
 def make_task(
@@ -173,14 +173,14 @@ def make_configs(
     return [first, phase(ranked, 7e-4, 1e-3, last=True, ranking=0.1)] if ranked else [first]
 
 
-def kept(ours: Floats, theirs: Floats) -> tuple[float, float]:
+def agreement(student: Floats, teacher: Floats) -> tuple[float, float]:
     """Vectors (M, D) of the same texts, of length 1 -> their mean cosine, and the share of the NEIGHBOURS texts
-    nearest to each after `theirs` that are among those nearest to it after `ours`.
+    nearest to each by `teacher` that are among those nearest to it by `student`.
     """
     nearest = []
-    for vectors in (ours, theirs):
+    for vectors in (student, teacher):
         cosines = vectors @ vectors.T
         np.fill_diagonal(cosines, -2)
         nearest.append(np.argsort(-cosines, axis=1, kind="stable")[:, :NEIGHBOURS])
     shared = [len(np.intersect1d(a, b)) for a, b in zip(*nearest, strict=True)]
-    return float((ours * theirs).sum(axis=1).mean()), float(np.mean(shared)) / NEIGHBOURS
+    return float((student * teacher).sum(axis=1).mean()), float(np.mean(shared)) / NEIGHBOURS

@@ -33,7 +33,7 @@ def targets(
     vectors = [stored_vectors(name, texts, cache, device) for name in names]
     if len(vectors) == 1:
         return vectors[0]
-    first, second = (each.astype(np.float32) for each in vectors)
+    first, second = (rows.astype(np.float32) for rows in vectors)
     return unit(first + rotated(second, first)).astype(np.float16)
 
 

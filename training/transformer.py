@@ -127,4 +127,4 @@ def _train_adapters(model: Any, rank: int) -> None:
     """Train LoRA adapters of the layers' matrices, and the layers' biases and norms."""
     model.embeddings.requires_grad_(False)
     layers = model.encoder.layer
-    add_lora([each for each in layers.modules() if isinstance(each, nn.Linear)], rank)
+    add_lora([module for module in layers.modules() if isinstance(module, nn.Linear)], rank)

@@ -27,8 +27,8 @@ def service(
     with ExitStack() as stack:
         served = stack.enter_context(bundles(MODELS, folder)).resolve()
         urls = []
-        for each in (device, "cpu"):
-            server = heedful(served, THIS, device=each, processes=processes, max_queue=MAX_QUEUE)
+        for place in (device, "cpu"):
+            server = heedful(served, THIS, device=place, processes=processes, max_queue=MAX_QUEUE)
             urls.append(stack.enter_context(server).url)
         for model in MODELS:
             for connections, size, goal in LOADS:
@@ -38,7 +38,7 @@ def service(
                 turns = [[loop.run(connections, seconds) for loop in loops] for _ in range(rounds)]
                 rates = [[size * load.requests_per_second for load in turn] for turn in turns]
                 ratio = statistics.median(there / here for there, here in rates)
-                there, on_cpus = (statistics.median(each) for each in zip(*rates, strict=True))
+                there, on_cpus = (statistics.median(column) for column in zip(*rates, strict=True))
                 row = {"model": model, "connections": str(connections), "texts": str(size)}
                 p50 = statistics.median(turn[0].p50 for turn in turns)
                 met = "" if not goal else f"{goal} x: {'met' if ratio >= goal else '**missed**'}"

@@ -208,18 +208,20 @@ async def beside_batches(
         idle = await measured(url)
         # In another process: reading their answers would delay the singles' clients.
         spawn = multiprocessing.get_context("spawn")
-        begun, stop, ends = spawn.Event(), spawn.Event(), spawn.Queue()
-        arguments = (url, place.model, batch_clients, size, begun, stop, ends)
+        started, stop, ends = spawn.Event(), spawn.Event(), spawn.Queue()
+        arguments = (url, place.model, batch_clients, size, started, stop, ends)
         process = spawn.Process(target=_send_batches, args=arguments)
         process.start()
-        await until(begun.is_set, "the first batches")
-        beside = await measured(url)
+        await until(started.is_set, "the first batches")
+        under_load = await measured(url)
         stop.set()
         statuses = await asyncio.to_thread(ends.get)
         process.join()
     check(idle.answers, 200)
     assert set(statuses) <= {"200", "429"}, statuses
-    return BesideBatches(batch_clients, statuses, beside.statuses(), p99_ms(idle), p99_ms(beside))
+    return BesideBatches(
+        batch_clients, statuses, under_load.statuses(), p99_ms(idle), p99_ms(under_load)
+    )
 
 
 def _send_batches(
@@ -227,16 +229,16 @@ def _send_batches(
     model: str,
     clients: int,
     size: int,
-    begun: Event,
+    started: Event,
     stop: Event,
     ends: "Queue[dict[str, int]]",
 ) -> None:
-    """Clients that send batches until `stop`; `begun` is set at the first answers."""
+    """Clients that send batches until `stop`; `started` is set at the first answers."""
 
     async def send() -> Load:
         async with load(url, embeds(model, size)) as large, large.beside(clients):
             await until(lambda: len(large.answers) >= clients, "the first batches")
-            begun.set()
+            started.set()
             await asyncio.to_thread(stop.wait)
         return large
 
@@ -244,7 +246,7 @@ def _send_batches(
 
 
 def p99_ms(clients: Load) -> float:
-    return 1e3 * statistics.quantiles((one.seconds for one in clients.answers), n=100)[98]
+    return 1e3 * statistics.quantiles((answer.seconds for answer in clients.answers), n=100)[98]
 
 
 @dataclass(frozen=True)

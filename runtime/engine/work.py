@@ -139,8 +139,8 @@ def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int 
                     continue
                 work.seconds = time.monotonic() - began
             work = next(steps)
-    except StopIteration as done:
-        result: T = done.value
+    except StopIteration as end:
+        result: T = end.value
         return result
 
 

@@ -23,8 +23,8 @@ from heedful.training.config import CACHE
 from heedful.training.tasks.base import UNLABELLED, Example
 from heedful.training.taught_vectors import (
     Effort,
+    agreement,
     divided,
-    kept,
     make_configs,
     make_task,
     mixed,
@@ -103,18 +103,18 @@ def test_dev_pairs_each_held_out_text_with_its_nearest_and_another() -> None:
             assert pair.label == pytest.approx(max(others), abs=1e-6)
 
 
-def test_kept_neighbours_are_those_that_both_have() -> None:
+def test_neighbours_agree_where_both_have_them() -> None:
     theirs = np.eye(24, dtype=np.float32)
     for i in range(24):
         theirs[i, i // 12 * 12] += 1  # two groups of twelve
     theirs /= np.linalg.norm(theirs, axis=1, keepdims=True)
-    assert kept(theirs, theirs) == pytest.approx((1, 1))
+    assert agreement(theirs, theirs) == pytest.approx((1, 1))
     turned = theirs[np.r_[12:24, 0:12]]  # the same groups, other vectors
-    cosine, neighbours = kept(turned, theirs)
+    cosine, neighbours = agreement(turned, theirs)
     assert cosine == pytest.approx(float((turned * theirs).sum(axis=1).mean()))
     assert neighbours > 0.8
     mixed = theirs[np.arange(24).reshape(2, 12).T.ravel()]
-    assert kept(mixed, theirs)[1] < 0.7
+    assert agreement(mixed, theirs)[1] < 0.7
 
 
 @pytest.mark.parametrize(

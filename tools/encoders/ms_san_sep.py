@@ -28,20 +28,20 @@ class Concatenated(Encoder):
 
     def explain(self, x: Tensor, lengths: Tensor, **structure: Tensor) -> Explanation:
         """The maps of all encoders, and the means of their poolings and gates."""
-        found: list[Explanation] = [
+        explanations: list[Explanation] = [
             encoder.explain(x, lengths, **structure)  # type: ignore[operator]  # nn.Module hides it
             for encoder in self.encoders
         ]
         return Explanation(
-            torch.cat([each.sentence for each in found], dim=-1),
-            torch.cat([each.states for each in found], dim=-1),
-            pooling=_means([each.pooling for each in found]),
+            torch.cat([explanation.sentence for explanation in explanations], dim=-1),
+            torch.cat([explanation.states for explanation in explanations], dim=-1),
+            pooling=_means([explanation.pooling for explanation in explanations]),
             maps={
                 f"encoder {i}, {name}": weights
-                for i, each in enumerate(found, start=1)
-                for name, weights in each.maps.items()
+                for i, explanation in enumerate(explanations, start=1)
+                for name, weights in explanation.maps.items()
             },
-            gate=_means([each.gate for each in found]),
+            gate=_means([explanation.gate for explanation in explanations]),
         )
 
 

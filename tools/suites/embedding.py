@@ -68,8 +68,10 @@ def means(figures: Iterable[Figure]) -> dict[str, float]:
         kind = score.dataset.partition(": ")[0]
         if kind in KINDS:
             sets.setdefault(kind, []).append(score.value)
-    each = {kind: float(np.mean(values)) for kind, values in sets.items()}
-    return each | ({"mean": float(np.mean(list(each.values())))} if len(each) == len(KINDS) else {})
+    by_kind = {kind: float(np.mean(values)) for kind, values in sets.items()}
+    return by_kind | (
+        {"mean": float(np.mean(list(by_kind.values())))} if len(by_kind) == len(KINDS) else {}
+    )
 
 
 def _figure(kind: str, name: str, value: float) -> Figure:

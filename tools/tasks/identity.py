@@ -29,8 +29,8 @@ def _equal_shares(*readers: Reader, number: int) -> Reader:
     """Reads `number` pairs, as many of each set's texts."""
 
     def read(data: Path) -> list[Example]:
-        sets = ([text for one in read(data) for text in one.texts] for read in readers)
-        return [one for texts in sets for one in pairs(texts, number // len(readers))]
+        sets = ([text for example in read(data) for text in example.texts] for read in readers)
+        return [pair for texts in sets for pair in pairs(texts, number // len(readers))]
 
     return read
 

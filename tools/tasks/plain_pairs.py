@@ -65,7 +65,7 @@ def passages(documents: Sequence[Sequence[str]], number: int) -> list[Example]:
             result.append(pair(" ".join(passage), following, "neutral"))
         else:
             result.append(pair(" ".join(passage), rng.choice(passage), "entailment"))
-    return [one for one in result if one.texts[0]]
+    return [example for example in result if example.texts[0]]
 
 
 def _run(documents: Sequence[Sequence[str]], length: int, rng: random.Random) -> Sequence[str]:
@@ -78,9 +78,9 @@ def _labelled(data: Path) -> list[Example]:
     """Labelled pairs of SNLI's, MultiNLI's and New Protocols' train splits, a third each."""
     readers = (nli.SNLI_TRAIN, nli.MNLI_TRAIN, nli_sets.NEW_PROTOCOLS_TRAIN)
     return [
-        one
+        example
         for source in readers
-        for one in drawn(source.read(data), (SPELLED + IN_PASSAGES) // len(readers))
+        for example in drawn(source.read(data), (SPELLED + IN_PASSAGES) // len(readers))
     ]
 
 

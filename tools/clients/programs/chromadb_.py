@@ -9,7 +9,7 @@ from tools.clients.programs.common import KEY, MANY, MODEL, run
 
 
 def check(url: str) -> dict[str, Any]:
-    found = {}
+    results = {}
     for name, function in (
         ("OpenAIEmbeddingFunction", OpenAIEmbeddingFunction(KEY, MODEL, api_base=f"{url}/v1")),
         ("HuggingFaceEmbeddingServer", HuggingFaceEmbeddingServer(f"{url}/embed")),
@@ -17,8 +17,8 @@ def check(url: str) -> dict[str, Any]:
         collection = chromadb.EphemeralClient().create_collection(name, embedding_function=function)
         collection.add([str(i) for i in range(len(MANY))], documents=MANY)
         [nearest] = collection.query(query_texts=[MANY[7]], n_results=1)["ids"]
-        found[f"{name}: 1,000 documents added, one found"] = [collection.count(), nearest[0]]
-    return found
+        results[f"{name}: 1,000 documents added, one found"] = [collection.count(), nearest[0]]
+    return results
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ def check(url: str) -> dict[str, Any]:
     base = {"api_base": f"{url}/v1", "api_key": KEY}
     [document] = litellm.embedding(f"openai/{MODEL}", input=[DOCUMENT], **base).data
     many = litellm.embedding(f"openai/{MODEL}", input=MANY, **base).data
-    found = {"document": floats(document["embedding"]), "1,000 texts": len(many)}
+    results = {"document": floats(document["embedding"]), "1,000 texts": len(many)}
     for provider in ("cohere", "jina_ai", "huggingface"):
         ranks = litellm.rerank(
             f"{provider}/{MODEL}",
@@ -20,8 +20,8 @@ def check(url: str) -> dict[str, Any]:
             api_base=url,
             api_key=KEY,
         )
-        found[f"rerank, {provider}/"] = ranks.results[0]["index"]
-    return found
+        results[f"rerank, {provider}/"] = ranks.results[0]["index"]
+    return results
 
 
 if __name__ == "__main__":

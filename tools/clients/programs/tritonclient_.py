@@ -26,21 +26,21 @@ def check(url: str) -> dict[str, Any]:
         [output] = client.get_model_metadata(MODEL)["outputs"]
         text = http.InferInput("text", [len(SENTENCES)], "BYTES")
         text.set_data_from_numpy(np.array(SENTENCES, dtype=object), binary_data=False)
-        found = client.infer(MODEL, [text]).as_numpy("embedding")
-        assert found is not None
+        expected = client.infer(MODEL, [text]).as_numpy("embedding")
+        assert expected is not None
         for coding in ("gzip", "deflate"):
             answer = client.infer(MODEL, [text], request_compression_algorithm=coding)
             vectors = answer.as_numpy("embedding")
             assert vectors is not None
-            np.testing.assert_array_equal(vectors, found)
-        said = refusal(client)
-        assert "is blank: send a text" in said, said
+            np.testing.assert_array_equal(vectors, expected)
+        message = refusal(client)
+        assert "is blank: send a text" in message, message
         return {
             "live, ready": ready,
             "metadata": output["name"],
-            "infer": list(found.shape),
+            "infer": list(expected.shape),
             "infer, compressed": ["gzip", "deflate"],
-            "an error, printed": said,
+            "an error, printed": message,
         }
 
 
