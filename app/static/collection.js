@@ -5,7 +5,7 @@ import { counted, element } from "./dom.js";
 
 const MOST_BYTES = 20 * 2 ** 20;
 
-// A row of buttons under which texts are given; `use({name, texts, rows, columns})` gets them. `say` shows what is wrong, or nothing.
+// A row of buttons under which texts are given; `use({name, texts, rows, columns, column})` gets them, `column` is the index of the texts'. `say` shows what is wrong, or nothing.
 export function collection(place, id, use, say) {
   const shown = element("span", { className: "collected" });
   const paste = element("button", { type: "button", textContent: "Paste your own texts" });
@@ -28,7 +28,7 @@ export function collection(place, id, use, say) {
     const cut = total > rows.length ? `: the first ${rows.length.toLocaleString("en")} of ${total.toLocaleString("en")}` : "";
     shown.textContent = `${counted(filled.length, "text")} from ${name}${cut}`;
     columns.hidden = table.columns.length < 2;
-    use({ name, columns: table.columns, rows: filled, texts: filled.map((row) => row[column.value]) });
+    use({ name, columns: table.columns, column: Number(column.value), rows: filled, texts: filled.map((row) => row[column.value]) });
   };
   const read = async (name, content) => {
     say(null);

@@ -21,13 +21,14 @@ const IDLE = 350; // milliseconds after the last key until matches are explained
 const MATRIX = 150; // texts whose similarities are drawn
 const LINKED = 4000; // characters of texts that a link can hold
 const LONG = 150; // characters from which on a text may have to be scrolled
+const CELLS = 3; // other cells of a result's row that are shown, such as the answer to a question
 const FAR = 0.3; // cosine below which a text has hardly anything to do with the question
 
 const query = byId("query");
 const linked = byId("texts"); // the user's texts, as a link holds them; empty: the example
-const EXAMPLE = { name: "the example", texts: SUPPORT, columns: ["text"], rows: SUPPORT.map((text) => [text]) };
+const EXAMPLE = { name: "the example", texts: SUPPORT, columns: ["text"], column: 0, rows: SUPPORT.map((text) => [text]) };
 
-let current = EXAMPLE; // the collection: {name, texts, columns, rows}
+let current = EXAMPLE; // the collection: {name, texts, columns, column, rows}
 let loaded = null; // {collection, model, ready, stop}: the collection whose vectors the worker has, or is getting
 let layout = null; // {points, assigned, words} of the collection
 let cluster = null; // the cluster whose texts alone are listed
@@ -230,7 +231,7 @@ function draw(hits, notes) {
     const swatch = element("i");
     swatch.style.background = `var(--cluster-${layout.assigned[i]})`;
     const meta = element("p", { className: "meta" }, swatch, cosine === null ? "" : `${cosine.toFixed(2)} alike`);
-    const item = element("li", {}, text, meta);
+    const item = element("li", {}, text, ...cells(i), meta);
     item.addEventListener("pointerenter", () => map.light(i, cluster));
     item.addEventListener("pointerleave", () => map.light(null, cluster));
     return item;
@@ -238,6 +239,16 @@ function draw(hits, notes) {
   results.replaceChildren(...items);
   view.classList.remove("old");
   for (const note of notes) status.append(" ", element("span", { className: "refused", textContent: note }));
+}
+
+// The first other cells of the text's row; the end of a long one is a press away.
+function cells(i) {
+  const filled = current.columns.map((name, c) => [name, current.rows[i][c], c]).filter(([, cell, c]) => cell && c !== current.column);
+  return filled.slice(0, CELLS).map(([name, cell]) => {
+    const heading = element("b", { textContent: name });
+    if (cell.length <= 2 * LONG) return element("p", { className: "cell", dir: "auto" }, heading, ` ${cell}`);
+    return element("details", { className: "cell", dir: "auto" }, element("summary", {}, heading, ` ${cell.slice(0, LONG)}…`), `…${cell.slice(LONG)}`);
+  });
 }
 
 // When nothing is typed for a while: which words made the matches, which say the same or the opposite, and the address.

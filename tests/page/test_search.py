@@ -189,6 +189,23 @@ def test_files_are_read(page: Page) -> None:
         expect(page.locator(".results .text")).to_have_text(shown)
 
 
+def test_a_result_shows_the_other_cells_of_its_row(page: Page) -> None:
+    """The answer to a question of a FAQ: the end of a long one is a press away. Empty cells are left out."""
+    long = "Yes, within 30 days. " * 20
+    attach(
+        page, "#search-file", "faq.csv", f'answer,id,question\n"{long}",7,A gift?\n,8,A parcel?\n'
+    )
+    cells = page.locator(".results li").filter(has_text="A gift?").locator(".cell")
+    expect(cells).to_contain_text(["answer Yes", "id 7"])
+    expect(cells.first).not_to_contain_text(long.strip(), use_inner_text=True)
+    cells.first.locator("summary").click()
+    expect(cells.first).to_contain_text("answer Yes")
+    assert cells.first.inner_text().count("Yes") == 20
+    accessible(page)
+    parcel = page.locator(".results li").filter(has_text="A parcel?").locator(".cell")
+    expect(parcel).to_have_text(["id 8"])
+
+
 def test_a_dropped_file_of_many_rows_with_columns(page: Page) -> None:
     """The first 2,000 rows are taken; another column may be chosen. While they are read, the old results are pale."""
     rows = "".join(f"{i},note {i} of {i % 7},word{i % 5}\n" for i in range(2100))
