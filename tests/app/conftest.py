@@ -19,7 +19,7 @@ from heedful.app.settings import PREFIX, Settings
 from heedful.app.state import state_of
 from heedful.runtime.service import Service
 from tests.app.posting import Client, state
-from tests.process import HOLDING, ROOT, Process
+from tests.process import HOLDING, PATIENCE, ROOT, Process
 
 Serve = Callable[..., AbstractAsyncContextManager[Client]]
 Start = Callable[..., Process]
@@ -43,6 +43,13 @@ async def held(client: Client) -> AsyncIterator[Service]:
     finally:
         released.set()
         await asyncio.wrap_future(holding)
+
+
+async def in_flight(service: Service, inputs: int) -> None:
+    """Wait until that many inputs are in flight."""
+    async with asyncio.timeout(PATIENCE):
+        while service._engine.in_flight < inputs:
+            await asyncio.sleep(0)
 
 
 @pytest.fixture(scope="session")

@@ -21,13 +21,12 @@ from heedful.runtime.engine.session import OrtSession
 from heedful.text.batch import collate
 from tests.app.conftest import Serve
 from tests.app.posting import TEXTS, Client, ask, embed, metrics
-from tests.app.test_v2 import infer, tensor
+from tests.app.test_other_services import infer, tensor
 from tests.builders import build_bundle, build_models
 from tests.process import PATIENCE
 
 pytestmark = pytest.mark.anyio
 KIDS = "Two kids at a ballgame wash  their hands."
-PAIR = {"premise": KIDS, "hypothesis": "Kids wash."}
 PAIRS = [
     {"a": "two kids wash their hands", "b": "the dog"},
     {"a": "bad", "b": "a man at the ballgame is not good"},
@@ -63,22 +62,6 @@ async def test_a_text_and_its_priors(client: Client) -> None:
     assert off["prediction"] == zero["prediction"] != full["prediction"]
 
 
-async def test_a_pair(client: Client) -> None:
-    answer = await explain(client, PAIR, ablation=True)
-    assert answer["model"] == "tiny-nli"
-    lengths = tuple(len(sentence["tokens"]) for sentence in answer["sentences"])
-    assert np.shape(answer["similarity"]) == lengths
-    judged = await ask(client, "/nli", **PAIR)
-    assert answer["prediction"]["label"] == judged["label"]
-    assert answer["prediction"]["scores"] == pytest.approx(judged["scores"], abs=1e-5)
-    (ablation,) = answer["ablation"]
-    assert ablation["prior"] == "dependency"
-    after = ablation["prediction"]["scores"]
-    change = {label: after[label] - before for label, before in judged["scores"].items()}
-    assert ablation["change"] == pytest.approx(change, abs=1e-5)
-    assert ablation["flips"] == (ablation["prediction"]["label"] != judged["label"])
-
-
 @pytest.mark.parametrize("shape", ["displacy", "conllu"])
 async def test_an_answers_tree_may_be_sent_in_place_of_the_text(client: Client, shape: str) -> None:
     """The rebuilt text has one blank where there were two; all else is the same."""
@@ -86,14 +69,11 @@ async def test_an_answers_tree_may_be_sent_in_place_of_the_text(client: Client, 
     tree = {shape: first["sentences"][0]["tree"][shape]}
     again = await explain(client, tree)
     assert again["prediction"] == first["prediction"]
-    for key in ("maps", "pooling", "gate", *(["tree"] if shape == "conllu" else [])):
-        # displaCy's shape does not say where blanks are.
+    for key in ("maps", "pooling", "gate"):
         assert again["sentences"][0][key] == first["sentences"][0][key]
     for route in ("/embed", "/classify"):
-        texts, trees = [
-            await ask(client, route, inputs=[item, "A dog."], model="tiny-sst2")
-            for item in (KIDS, tree)
-        ]
+        bodies = [{"inputs": [item, "A dog."], "model": "tiny-sst2"} for item in (KIDS, tree)]
+        texts, trees = [await ask(client, route, **body) for body in bodies]
         assert trees == texts
     alone = await embed(client, tree, model="tiny-sst2")  # another batch rounds otherwise
     np.testing.assert_allclose(alone, await embed(client, KIDS, model="tiny-sst2"), atol=1e-6)
@@ -105,12 +85,11 @@ async def test_an_answers_tree_may_be_sent_in_place_of_the_text(client: Client, 
 
 async def test_relatedness_is_the_expectation_of_the_head(client: Client, models: Path) -> None:
     answer = await ask(client, "/relatedness", pairs=PAIRS)
-    assert list(answer) == ["scores"]
     sides: dict[str, Any] = {}
     for name, side in (("first", "a"), ("second", "b")):
         texts = [pair[side] for pair in PAIRS]
-        rows = await ask(client, "/embed", inputs=texts, normalize=False, model="tiny-related")
-        sides[name] = np.array(rows, np.float32)
+        rows = await embed(client, texts, normalize=False, model="tiny-related")
+        sides[name] = rows.astype(np.float32)
     head = onnxruntime.InferenceSession(models / "tiny-related" / "head.onnx")
     (logits,) = head.run(None, sides)
     weights = np.exp(np.float64(logits))
@@ -120,44 +99,34 @@ async def test_relatedness_is_the_expectation_of_the_head(client: Client, models
 
 
 async def test_relatedness_is_explained(client: Client) -> None:
-    pair = PAIRS[1]
-    (score,) = (await ask(client, "/relatedness", pairs=[pair]))["scores"]
-    answer = await explain(client, pair, ablation=True)
-    assert answer["model"] == "tiny-related"
+    (score,) = (await ask(client, "/relatedness", pairs=PAIRS[1:2]))["scores"]
+    answer = await explain(client, PAIRS[1], ablation=True)
     assert answer["relatedness"] == pytest.approx(score, abs=1e-5)
-    assert "prediction" not in answer
-    assert [sentence["text"] for sentence in answer["sentences"]] == [pair["a"], pair["b"]]
-    assert np.shape(answer["similarity"]) == (1, 8)
     (ablation,) = answer["ablation"]
-    without = (await explain(client, pair, priors={"dependency": False}))["relatedness"]
-    assert ablation["relatedness"] == pytest.approx(without, abs=1e-5)
+    without = (await explain(client, PAIRS[1], priors={"dependency": False}))["relatedness"]
     assert ablation["change"] == {"relatedness": pytest.approx(without - score, abs=1e-5)}
-    assert {"flips", "prediction"}.isdisjoint(ablation)
+    assert {"flips", "prediction"}.isdisjoint(answer | ablation)
 
 
 @pytest.fixture(scope="module")
-def folder(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`tiny-sst2` knows one typical text, "dog": distances from 0 to 1 are equally common."""
-    folder = tmp_path_factory.mktemp("trust")
-    shutil.copytree(models, folder, dirs_exist_ok=True)
-    bundle = read(folder / "tiny-sst2")
-    dog = OrtSession(bundle.files[ENCODER], "cpu", 1).run(
-        encoder_feeds(bundle.card, collate([bundle.vocab.sentence(["dog"], np.arange(1))]))
-    )
-    typical = Typical(normalise(dog), np.linspace(0, 1, QUANTILES, dtype=np.float32))
+async def trusting(
+    serve: Serve, models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Client]:
+    """`tiny-sst2` and `tiny-nli` know one typical text, "dog": distances from 0 to 1 are equally common."""
+    folder = shutil.copytree(models, tmp_path_factory.mktemp("trust") / "bundles")
     about = {"dataset": "toy", "sentences": 10, "centroids": 1, "threshold": 0.3}
-    fields = {**bundle.card.fields(), "typical": about}
-    write(folder / "tiny-sst2", fields, {**bundle.files, TYPICAL: typical.to_bytes()})
-    return folder
-
-
-@pytest.fixture
-async def trusting(serve: Serve, folder: Path) -> AsyncIterator[Client]:
+    for name in ("tiny-sst2", "tiny-nli"):
+        bundle = read(folder / name)
+        feeds = encoder_feeds(bundle.card, collate([bundle.vocab.sentence(["dog"], np.arange(1))]))
+        dog = normalise(OrtSession(bundle.files[ENCODER], "cpu", 1).run(feeds))
+        index = Typical(dog, np.linspace(0, 1, QUANTILES, dtype=np.float32)).to_bytes()
+        fields = {**bundle.card.fields(), "typical": about}
+        write(folder / name, fields, {**bundle.files, TYPICAL: index})
     async with serve(models=folder, threads=1) as client:
         yield client
 
 
-async def test_it_comes_with_every_answer_when_asked_for_and_untypical_inputs_are_counted(
+async def test_trust_comes_with_every_answer_when_asked_for_and_untypical_inputs_are_counted(
     trusting: Client,
 ) -> None:
     texts = ["the kids wash", "the zyx", "dog"]
@@ -172,50 +141,34 @@ async def test_it_comes_with_every_answer_when_asked_for_and_untypical_inputs_ar
     # Equally common distances: as far out or farther lies the share 1 - distance, the cosine.
     expected = np.clip(vectors @ vectors[2], 0, 1)
     assert [entry["typical"] for entry in trust] == pytest.approx(expected, abs=2e-3)
-    assert all(entry["typical"] == round(entry["typical"], 3) for entry in trust)
     untypical = int((expected < 0.3).sum())  # of each of the three answers
     assert 0 < untypical < len(texts)
     line = f'heedful_untypical_inputs_total{{model="tiny-sst2"}} {3 * untypical}.0'
     async with asyncio.timeout(PATIENCE):
         while line not in (await metrics(trusting)).splitlines():
             await asyncio.sleep(0.01)
-    assert await ask(trusting, "/classify", inputs=texts[0], trust=True) == rows[0]
     explained = await ask(trusting, "/explain", inputs=texts[0], trust=True)
     assert explained["trust"] == pytest.approx(trust[0], abs=1e-5)
 
 
-async def test_of_a_pair_and_without_an_index(trusting: Client) -> None:
-    pair = {"premise": "the kids", "hypothesis": "xyz wash"}
+async def test_trust_of_a_pair_is_that_of_its_less_typical_text_and_null_without_an_index(
+    trusting: Client,
+) -> None:
+    pair = {"premise": "dog!", "hypothesis": "xyz wash!"}  # they get no full stop
+    typical, *read = await embed(trusting, ["dog", *pair.values()], model="tiny-nli")
+    near, far = read @ typical
+    assert far < near - 0.05
     judged = await ask(trusting, "/nli", **pair, trust=True)
     assert judged["trust"] == {
         "confidence": pytest.approx(judged["scores"][judged["label"]]),
-        "composed_words": pytest.approx(0.5),  # xyz, and the full stop that each text gets
-        "typical": None,
+        "composed_words": pytest.approx(3 / 5),
+        "typical": pytest.approx(max(far, 0), abs=2e-3),
     }
     many = await ask(trusting, "/nli", pairs=[pair, pair], trust=True)
     assert [result["trust"] for result in many["results"]] == [judged["trust"]] * 2
     assert "trust" not in await ask(trusting, "/nli", **pair)
     related = await ask(trusting, "/relatedness", pairs=[{"a": "kids", "b": "wash"}], trust=True)
     assert related["trust"] == [{"confidence": None, "composed_words": 0, "typical": None}]
-
-
-async def test_the_less_typical_text_of_a_pair_counts(
-    serve: Serve, folder: Path, tmp_path: Path
-) -> None:
-    indexed, nli = read(folder / "tiny-sst2"), read(folder / "tiny-nli")
-    assert indexed.files[ENCODER] == nli.files[ENCODER]  # they share the index too
-    fields = {**nli.card.fields(), "typical": indexed.card.fields()["typical"]}
-    write(tmp_path / "tiny-nli", fields, {**nli.files, TYPICAL: indexed.files[TYPICAL]})
-    (tmp_path / "parser").symlink_to(folder / "parser")
-    texts = ["dog", "hands"]
-    async with serve(models=tmp_path, threads=1) as client:
-        vectors = await embed(client, texts)
-        expected = float(np.clip(vectors[0] @ vectors[1], 0, 1))
-        assert expected < 0.9 < 1  # which is that of "dog"
-        for premise, hypothesis in (texts, texts[::-1]):
-            pair = {"premise": premise, "hypothesis": hypothesis}
-            judged = await ask(client, "/nli", **pair, trust=True)
-            assert judged["trust"]["typical"] == pytest.approx(expected, abs=2e-3)
 
 
 async def test_every_route_withholds_the_same_labels(
@@ -229,8 +182,7 @@ async def test_every_route_withholds_the_same_labels(
         labels = [ranked[0]["label"] for ranked in classified]
         assert set(labels) > {None}
         for ranked in classified:
-            if ranked[0]["label"] is None:
-                assert ranked[0]["score"] == ranked[1]["score"]
+            assert ranked[0]["label"] or ranked[0]["score"] == ranked[1]["score"]
         batch = [[text] for text in TEXTS]
         assert await ask(unsure, "/predict", inputs=batch) == classified
         logits = await ask(unsure, "/predict", inputs=batch, raw_scores=True)
@@ -238,8 +190,7 @@ async def test_every_route_withholds_the_same_labels(
         tensors = await infer(unsure, "tiny-sst2", tensor("text", TEXTS))
         assert tensors["label"].tolist() == [label or "" for label in labels]
         for text, label, ranked in zip(TEXTS, labels, classified, strict=True):
-            answer = await ask(unsure, "/explain", inputs=text, evidence=True, ablation=True)
-            ExplainAnswer.model_validate(answer)
+            answer = await explain(unsure, text, evidence=True, ablation=True)
             assert answer["prediction"]["label"] == label
             assert answer["evidence"]["of"] == ranked[-2]["label"]  # the most probable label
             (without,) = answer["ablation"]

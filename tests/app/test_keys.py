@@ -8,6 +8,7 @@ import ssl
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -16,38 +17,39 @@ from heedful.app.http.auth import Keys
 from heedful.app.http.tls import check_tls
 from heedful.app.settings import Settings
 from heedful.runtime.errors import StartupError
+from heedful.runtime.inference import Inference
+from heedful.runtime.service import Service
 from tests.app.conftest import Serve, Start
-from tests.app.posting import Client, bearer, check, metrics, state
+from tests.app.posting import NDJSON, Client, bearer, check, metrics, state
 from tests.process import PATIENCE, wait_for
 
 OPEN = ("/health", "/metrics", "/docs", "/openapi.json", "/", "/static/vendor/swagger-ui.css")
 OTHERS = [
-    *(None, "", "Bearer", "Bearer wrong", "Basic sesame", "sesame", "Bearer s", "Bearer sesam"),
+    *(None, "", "Bearer", "Bearer wrong", "Basic sesame", "sesame", "Bearer sesam"),
     *("Bearer sesame2", "Bearer sesame and more", "Bearer ключ"),
 ]
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("header", [*OTHERS, "Bearer sesame", "bearer sesame"])
-async def test_what_the_key_opens(serve: Serve, header: str | None) -> None:
+async def test_what_the_key_opens(serve: Serve) -> None:
     """Probes and the documentation need none."""
-    headers = {} if header is None else {"Authorization": header.encode()}
     async with serve(start=False, api_key="sesame") as client:
         for path in OPEN:
             assert (await client.get(path)).status_code == 200
         check(await client.get("/ready"), 503, "not_ready")
-        for method, path, status, code in (
-            ("GET", "/models", 503, "not_ready"),
-            ("GET", "/nowhere", 404, "route_not_found"),
-            ("POST", "/embed", 400, "wrong_content_type"),
-            ("POST", "/docs", 405, "method_not_allowed"),
-        ):
-            answer = await client.request(method, path, headers=headers)  # type: ignore[arg-type]  # bytes are fine
-            if header in OTHERS:
-                check(answer, 401, "unauthorized")
-                assert answer.headers["WWW-Authenticate"] == "Bearer"
-            else:
-                check(answer, status, code)
+        for header in (*OTHERS, "Bearer sesame", "bearer sesame"):
+            headers = {} if header is None else {"Authorization": header.encode()}
+            for method, path, status, code in (
+                ("GET", "/models", 503, "not_ready"),
+                ("GET", "/nowhere", 404, "route_not_found"),
+                ("POST", "/docs", 405, "method_not_allowed"),
+            ):
+                answer = await client.request(method, path, headers=headers)  # type: ignore[arg-type]  # bytes are fine
+                if header in OTHERS:
+                    check(answer, 401, "unauthorized")
+                    assert answer.headers["WWW-Authenticate"] == "Bearer"
+                else:
+                    check(answer, status, code)
 
 
 FILE = '[search]\nkey = "sesame"\n\n[import]\nkey = "open"\nclass = "bulk"\n'
@@ -71,12 +73,11 @@ async def test_named_keys_are_counted_and_their_file_is_read_again(
         assert 'key="' not in page
     async with serve(start=False, api_keys=file, api_key="own", metrics_keys=True) as client:
         for key in ("sesame", "own", "open"):
-            for _ in range(4):  # 503: nothing is loaded
-                assert await status_of(client, key) == 503
+            assert await status_of(client, key) == 503  # nothing is loaded
         assert await status_of(client, "another") == 401
         page = await metrics(client)
         for name in ("search", "default", "import"):
-            assert f'heedful_key_requests_total{{key="{name}",status="503"}} 4.0' in page
+            assert f'heedful_key_requests_total{{key="{name}",status="503"}} 1.0' in page
         assert "sesame" not in page
         keys = state(client).keys
         file.write_text(FILE.replace("sesame", "changed"))
@@ -86,13 +87,33 @@ async def test_named_keys_are_counted_and_their_file_is_read_again(
         assert await status_of(client, "sesame") == 503
         keys.refresh()
         assert await status_of(client, "sesame") == 401
-        assert await status_of(client, "changed") == 503
-        file.write_text("[search]\nkey = 3\n")
-        keys.refresh()
-        assert await status_of(client, "changed") == 503
-        file.unlink()
-        keys.refresh()
-        assert await status_of(client, "changed") == 503
+        for content in ("[search]\nkey = 3\n", None):
+            file.write_text(content) if content else file.unlink()
+            keys.refresh()
+            assert await status_of(client, "changed") == 503
+
+
+@pytest.mark.anyio
+async def test_bulk_requests_are_told_from_interactive_ones(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request is bulk by its header or its key's class, also as NDJSON."""
+    noted: list[bool] = []
+    bind = Service.bind
+
+    def noting(*args: Any, bulk: bool, **options: Any) -> Inference:
+        noted.append(bulk)
+        return bind(*args, bulk=bulk, **options)
+
+    monkeypatch.setattr(Service, "bind", noting)
+    (tmp_path / "keys.toml").write_text(FILE)
+    search, importing, bulk = bearer("sesame"), bearer("open"), {"X-Priority": "bulk"}
+    async with serve(api_keys=tmp_path / "keys.toml") as client:
+        for headers in (search, search | bulk, importing):
+            for media in ({}, NDJSON):
+                answer = await client.post("/embed", json={"inputs": "a"}, headers=headers | media)
+                assert answer.status_code == 200
+    assert noted == [False, False, True, True, True, True]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +123,6 @@ async def test_named_keys_are_counted_and_their_file_is_read_again(
         ('[a]\nkey = "two words"\n', "a.key: "),
         ('[a]\nkey = "b"\nclass = "fast"\n', "a.class: "),
         ("a = 3\n", "a: must be a table with key"),
-        ('[a]\nkey = "b"\nrate = 2\n', "a.rate: "),
         ('[a]\nkey = "b"\n[c]\nkey = "b"\n', "the same key"),
         ("[a", "Expected"),
     ],
@@ -125,29 +145,22 @@ def openssl(*arguments: str | Path) -> None:
 
 
 def issue(folder: Path) -> tuple[Path, Path]:
-    """A new certificate of 127.0.0.1 and its key; they replace those in the folder."""
+    """A new certificate of 127.0.0.1 and its key in a folder."""
+    folder.mkdir()
     cert, key = folder / "cert.pem", folder / "key.pem"
     about = "-newkey rsa:2048 -nodes -days 1 -subj /CN=heedful -addext subjectAltName=IP:127.0.0.1"
     openssl("req", "-x509", *about.split(), "-out", cert, "-keyout", key)
     return cert, key
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """A certificate of 127.0.0.1 and its key."""
-    return issue(tmp_path)
-
-
-def test_https(
-    start: Start, certificate: tuple[Path, Path], healthcheck: list[str], tmp_path: Path
-) -> None:
-    cert, key = certificate
+def test_https(start: Start, healthcheck: list[str], tmp_path: Path) -> None:
+    """A handshake that does not come ends after the head timeout; a renewed certificate is read at a reload."""
+    cert, key = issue(tmp_path / "first")
     # A process that is late with its heartbeat because the machine is busy would count as not ready.
-    patience = str(int(PATIENCE))
-    process = start(processes="2", tls_cert=str(cert), tls_key=str(key), hang_timeout=patience)
+    limits = {"hang_timeout": str(int(PATIENCE)), "head_timeout": "3"}
+    process = start(processes="2", tls_cert=str(cert), tls_key=str(key), **limits)
     wait_for(lambda: "listening on https://127.0.0.1:" in process.log or None, "a port")
     port = process.log.partition("https://127.0.0.1:")[2].split()[0]
-
     context = ssl.create_default_context(cafile=cert)
 
     def ready() -> bool | None:
@@ -162,13 +175,14 @@ def test_https(
         httpx.get(f"http://127.0.0.1:{port}/health", timeout=PATIENCE)
     env = {**os.environ, "HEEDFUL_PORT": port, "HEEDFUL_TLS_CERT": str(cert)}
     subprocess.run(healthcheck, env=env, timeout=PATIENCE, check=True)
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=PATIENCE) as silent:
+        assert silent.recv(1) == b""
 
     def served() -> set[str]:
         """The certificates that the processes present."""
         return {ssl.get_server_certificate(("127.0.0.1", int(port))) for _ in range(8)}
 
     before = cert.read_text()
-    (tmp_path / "renewed").mkdir()
     renewed = issue(tmp_path / "renewed")
     renewed[0].replace(cert)  # its key is not there yet
     process.popen.send_signal(signal.SIGHUP)
@@ -181,20 +195,8 @@ def test_https(
     assert process.log.count(refused) == 2
 
 
-def test_a_handshake_that_does_not_come_ends_after_the_head_timeout(
-    start: Start, certificate: tuple[Path, Path]
-) -> None:
-    cert, key = certificate
-    process = start(processes="1", head_timeout="0.2", tls_cert=str(cert), tls_key=str(key))
-    wait_for(lambda: "startup complete" in process.log or None, "a listening service")
-    port = process.log.partition("https://127.0.0.1:")[2].split()[0]
-    with socket.create_connection(("127.0.0.1", int(port)), timeout=30) as silent:
-        assert silent.recv(1) == b""
-
-
-def test_keys_of_tls_that_cannot_be_used(certificate: tuple[Path, Path], tmp_path: Path) -> None:
-    cert, key = certificate
-    check_tls(Settings(tls_cert=cert, tls_key=key))
+def test_keys_of_tls_that_cannot_be_used(tmp_path: Path) -> None:
+    cert, key = issue(tmp_path / "issued")
     with pytest.raises(StartupError, match="HEEDFUL_TLS_CERT and HEEDFUL_TLS_KEY: a key without"):
         check_tls(Settings(tls_key=key))
     encrypted = tmp_path / "encrypted.pem"

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from heedful.app.http.ndjson import _lines
-from heedful.runtime.errors import TimedOut
 from heedful.runtime.service import Service
 from tests.app.conftest import Serve
 from tests.app.posting import NDJSON, Client, check, metrics
@@ -21,8 +19,10 @@ pytestmark = pytest.mark.anyio
 
 
 async def answers(client: Client, path: str, *lines: object) -> list[dict[str, Any]]:
+    """They are JSON, whatever the client accepts."""
     body = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
-    answer = await client.post(path, content=body.encode(), headers=NDJSON)
+    headers = {**NDJSON, "Accept": "application/octet-stream"}
+    answer = await client.post(path, content=body.encode(), headers=headers)
     assert answer.status_code == 200, answer.text
     assert answer.headers["Content-Type"] == "application/x-ndjson"
     return [json.loads(line) for line in answer.text.splitlines()]
@@ -32,9 +32,7 @@ async def test_a_byte_order_mark_costs_no_line(client: Client) -> None:
     plain = await answers(client, "/embed", {"inputs": "kids"}, {"inputs": "dog"})
     marked = await answers(client, "/embed", '\ufeff{"inputs": "kids"}', '{"inputs": "dog"}\r')
     assert marked == plain
-    body = b'\xef\xbb\xbf{"inputs": "kids"}'
-    alone = await client.post("/embed", content=body, headers={"Content-Type": "application/json"})
-    assert alone.json() == plain[0]["answer"]
+    assert ["answer" in line for line in plain] == [True, True]
 
 
 DEEP = '{"inputs": "kids", "x": ' + '{"a":' * 500 + "1" + "}" * 501
@@ -47,15 +45,16 @@ LINES: list[tuple[object, int, str | None, Any]] = [
     ({"inputs": "kids", "model": "bert", "id": None}, 5, "model_not_found", None),
     ("[]", 6, "invalid_type", "none"),
     ('{"inputs": "kids", "id": "\\ud800"}', 7, "invalid_input", "none"),
-    ({"inputs": "kids", "id": json.loads("[" * 300 + "]" * 300)}, 8, "invalid_json", "none"),
-    (DEEP, 9, "invalid_json", "none"),
-    ({"inputs": "kids", "id": 2**64}, 10, "invalid_input", "none"),
-    ({"inputs": "kids " * 17, "truncate": True, "id": [7]}, 11, None, [7]),
+    (DEEP, 8, "invalid_json", "none"),
+    ({"inputs": "kids", "id": 2**64}, 9, "invalid_input", "none"),
+    ({"inputs": "kids " * 17, "truncate": True, "id": [7]}, 10, None, [7]),
 ]
 """A line, its number, the error's code, and the id that is answered."""
 
 
-async def test_errors_are_the_lines(client: Client) -> None:
+async def test_errors_are_the_lines(
+    client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     results = await answers(client, "/classify", *(line for line, *_ in LINES))
     assert [
         (result["line"], result.get("error", {}).get("code"), result.get("id", "none"))
@@ -63,11 +62,6 @@ async def test_errors_are_the_lines(client: Client) -> None:
     ] == [tuple(expected) for _, *expected in LINES if expected[2] != "no answer"]
     assert results[2]["error"]["param"] == "inputs[1]"
     assert results[-1]["headers"] == {"X-Truncated": "1"}
-
-
-async def test_a_line_that_fails_unexpectedly_is_answered_alone(
-    client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(Service, "bind", lambda *_, **__: 1 / 0)
     results = await answers(client, "/embed", {"inputs": "kids"}, "no json")
     codes = [result["error"]["code"] for result in results]
@@ -96,35 +90,26 @@ async def test_a_stream_is_counted_and_limited_by_its_lines(serve: Serve) -> Non
 
 
 @pytest.mark.parametrize("trickles", [False, True])
-async def test_a_client_that_never_ends_a_line(serve: Serve, trickles: bool) -> None:
+async def test_the_time_limit_is_that_of_a_line_and_not_of_the_stream(
+    serve: Serve, trickles: bool
+) -> None:
+    """Six lines take longer than the limit; the seventh never ends."""
+
     async def stuck() -> AsyncIterator[bytes]:
-        yield b'{"inputs": "kids", "model": "tiny-flat"}\n{"inputs": '
+        for _ in range(6):
+            yield b'{"inputs": "kids", "model": "tiny-flat"}\n'
+            await asyncio.sleep(0.3)
+        yield b'{"inputs": '
         while trickles:
             yield b" "
             await asyncio.sleep(0.01)
         await asyncio.Event().wait()
 
-    async with asyncio.timeout(PATIENCE), serve(request_timeout=0.5) as client:
+    async with asyncio.timeout(PATIENCE), serve(request_timeout=1.5) as client:
         answer = await client.post("/embed", content=stuck(), headers=NDJSON)
-    first, last = map(json.loads, answer.text.splitlines())
-    assert first["line"] == 0
+    *answered, last = map(json.loads, answer.text.splitlines())
+    assert ["answer" in line for line in answered] == [True] * 6
     assert last["error"]["code"] == "timeout"
-
-
-async def test_the_time_limit_is_that_of_a_line_and_not_of_the_stream() -> None:
-    """Seven lines take longer than the limit; after them nothing comes."""
-    limit, sent = 2.0, 0
-
-    async def receive() -> dict[str, Any]:
-        nonlocal sent
-        sent += 1
-        await asyncio.sleep(limit / 5 if sent <= 7 else PATIENCE)
-        return {"type": "http.request", "body": b"kids\n", "more_body": True}
-
-    lines = _lines(receive, limit, 6)
-    assert [await anext(lines) for _ in range(7)] == [b"kids"] * 7
-    with pytest.raises(TimedOut):
-        await anext(lines)
 
 
 @contextlib.asynccontextmanager

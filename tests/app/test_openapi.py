@@ -1,19 +1,41 @@
-"""The OpenAPI says what the routes take and answer, errors included."""
+"""The OpenAPI document says what the routes take and answer, errors included.
 
+Every status that it names for a route with a body is provoked here. schemathesis goes over the whole of it.
+"""
+
+import asyncio
 import json
 import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import jsonschema_rs
 import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    not_a_server_error,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
 
 from heedful.app.application import create_app
 from heedful.app.settings import Settings
-from tests.app.bodies import INFER, bodies
+from tests.app.bodies import INFER, bodies, path_of
+from tests.app.conftest import KEY, Serve, held, in_flight
+from tests.app.posting import JSON, Client, app_of, bearer, error_of
+from tests.process import PATIENCE, Process
 
+COMMITTED: dict[str, Any] = json.loads(Path("docs/openapi.json").read_text(encoding="utf-8"))
 DOCUMENT: dict[str, Any] = create_app(Settings(models=Path("nowhere"))).openapi()
 OPERATIONS = [operation for path in DOCUMENT["paths"].values() for operation in path.values()]
+BODIES = bodies("two kids")
 
 
 def takes(schema: dict[str, Any], body: object) -> bool:
@@ -21,12 +43,13 @@ def takes(schema: dict[str, Any], body: object) -> bool:
     return bool(jsonschema_rs.validator_for(whole).is_valid(body))
 
 
-def test_the_committed_document_is_the_served_one() -> None:
-    committed = json.loads(Path("docs/openapi.json").read_text(encoding="utf-8"))
-    assert committed == json.loads(json.dumps(DOCUMENT)), "run `make openapi`"
+def test_the_committed_document_is_the_served_one_and_every_route_has_a_body() -> None:
+    assert json.loads(json.dumps(DOCUMENT)) == COMMITTED, "run `make openapi`"
+    posted = {path for path, operations in COMMITTED["paths"].items() if "post" in operations}
+    assert {path for path in posted if "{version}" not in path} == {*BODIES, "/models/reload"}
 
 
-@pytest.mark.parametrize("path", bodies(""))
+@pytest.mark.parametrize("path", BODIES)
 def test_no_text_and_no_list_of_inputs_may_be_empty_and_ndjson_is_where_it_is_taken(
     path: str,
 ) -> None:
@@ -67,3 +90,102 @@ def test_generated_clients_can_be_made_of_it() -> None:
         assert len({value.lower() for value in values}) == len(values)
     ids = [operation["operationId"] for operation in OPERATIONS]
     assert len(ids) == len(set(ids))
+
+
+@dataclass
+class Services:
+    """Clients of services in different states."""
+
+    ready: Client
+    idle: Client  # its models were never loaded; needs the key
+    narrow: Client  # a body has ten bytes at most
+    hasty: Client  # gives up after 50 ms
+    broken: Client
+    full: Client  # a queue of one, which is taken, and models that are held
+
+
+@pytest.fixture(scope="module")
+async def services(serve: Serve, client: Client) -> AsyncIterator[Services]:
+    async with (
+        serve(threads=1, max_queue=1, max_batch_inputs=1) as full,
+        held(full) as holding,
+        serve(start=False, api_key=KEY) as idle,
+        serve(start=False, max_body_bytes=10) as narrow,
+        serve(start=False, request_timeout=0.05) as hasty,
+        serve(start=False) as broken,
+    ):
+        del app_of(broken).state.heedful
+        waiting = asyncio.create_task(full.post("/embed", json=BODIES["/embed"]))
+        await in_flight(holding, 1)
+        yield Services(client, idle, narrow, hasty, broken, full)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+
+
+async def stuck() -> AsyncIterator[bytes]:
+    yield b"{"
+    await asyncio.Event().wait()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("path", BODIES)
+async def test_every_route_answers_each_of_its_statuses(services: Services, path: str) -> None:
+    body, answers = BODIES[path], dict[int, httpx.Response]()
+    for status, client, content in (
+        (200, services.ready, body),
+        (400, services.ready, b"{"),
+        (404, services.ready, {**body, "model": "bert"}),
+        (413, services.narrow, b"{" * 11),
+        (422, services.ready, {**body, "model": 3, "inputs": 3}),
+        (429, services.full, body),
+        (500, services.broken, body),
+        (503, services.idle, body),
+        (504, services.hasty, stuck()),
+        (401, services.idle, body),
+    ):
+        sent: Any = json.dumps(content) if isinstance(content, dict) else content
+        key = bearer(KEY) if status != 401 else {}
+        url = path_of(path, "bert" if status == 404 else "tiny-flat")
+        answer = answers[status] = await client.post(url, content=sent, headers=JSON | key)
+        assert answer.status_code == status
+        if status != 200:
+            error_of(answer)
+            assert ("Retry-After" in answer.headers) == (status == 429)
+            assert ("WWW-Authenticate" in answer.headers) == (status == 401)
+    assert set(map(str, answers)) == DOCUMENT["paths"][path]["post"]["responses"].keys()
+
+
+_json_alone = json.loads(json.dumps(COMMITTED))
+for _path in _json_alone["paths"].values():
+    for _operation in _path.values():  # it cannot write NDJSON, which tests/app/test_ndjson.py has
+        _operation.get("requestBody", {"content": {}})["content"].pop("application/x-ndjson", None)
+schema = schemathesis.openapi.from_dict(_json_alone)
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    negative_data_rejection,
+    unsupported_method,
+]
+
+
+@pytest.mark.slow
+@schema.parametrize()
+@settings(
+    max_examples=20,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_what_schemathesis_sends_is_answered_as_the_document_says(
+    case: schemathesis.Case[Any], process: Process
+) -> None:
+    answer = case.call_and_validate(
+        base_url=process.url(), headers=bearer(KEY), checks=CHECKS, timeout=PATIENCE
+    )
+    if answer.headers["content-type"] == ["application/json"]:
+        json.loads(answer.content, parse_constant=pytest.fail)  # no NaN, no infinity
+    if answer.status_code != 200:
+        assert "error" in answer.json()

@@ -1,4 +1,4 @@
-"""A real process: start-up, signals, faults, and Prometheus."""
+"""A real process: what it listens on, start-up, signals, faults, and Prometheus."""
 
 import contextlib
 import http.client
@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,94 @@ import httpx
 import pytest
 import yaml
 
+from heedful.app.process.listening import listen, remove_file
+from heedful.runtime.errors import StartupError
 from tests.app.conftest import Start
-from tests.process import PATIENCE, ROOT, Process, tool, wait_for
+from tests.process import HOLDING, PATIENCE, ROOT, Process, tool, wait_for
 
 BODY = {"inputs": ["a", "b"], "model": "tiny-nli"}
 TIGHT = {"max_queue": "2", "max_batch_inputs": "2"}
+
+
+def ready_at(url: str, **options: Any) -> bool | None:
+    """Whether it is ready; None too where nothing answers."""
+    with contextlib.suppress(httpx.TransportError), httpx.Client(**options) as client:
+        return client.get(f"{url}/ready", timeout=PATIENCE).is_success or None
+    return None
+
+
+def test_a_file_is_one_socket_for_all_processes(start: Start, tmp_path: Path) -> None:
+    file = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as left:  # as a service that was killed leaves it
+        left.bind(str(file))
+    process = start(host=f"unix:{file}", processes="2")
+
+    def answers() -> bool | None:
+        assert not process.ended(), process.log
+        return ready_at("http://heedful", transport=httpx.HTTPTransport(uds=str(file)))
+
+    def ended(pid: int) -> bool | None:
+        return pid not in process.children() or None
+
+    wait_for(lambda: f"listening on unix:{file}" in process.log or None, "a listening service")
+    wait_for(answers, "an answer")
+    for killed in process.servers():
+        os.kill(killed, signal.SIGKILL)
+        wait_for(partial(ended, killed), "its end")
+        wait_for(answers, "an answer of another process, or of its replacement")
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.exit_status() == 0
+    assert not file.exists()
+
+
+def test_a_socket_may_be_passed_as_systemd_does(models: Path, tmp_path: Path) -> None:
+    passing = (
+        "import os, socket, sys; passed = socket.create_server(('127.0.0.1', 0)); os.dup2(passed.fileno(), 3); "
+        "os.set_inheritable(3, True); os.execv(sys.executable, [sys.executable, '-m', 'heedful', *sys.argv[1:]])"
+    )
+    flags = {"host": "fd:3", "models": str(models), "processes": "2"}
+    process = Process(tmp_path / "log", flags, HOLDING, (sys.executable, "-c", passing))
+    with contextlib.closing(process):
+        assert process.ready()
+
+
+def test_addresses_of_ipv6(start: Start) -> None:
+    """They may have brackets; "::" is IPv4 too."""
+    process = start(host="::1", processes="2")
+    assert process.ready().startswith("http://[::1]:")
+    with listen("[::1]", 0) as listener:
+        assert listener.getsockname()[0] == "::1"
+    with listen("::", 0) as listener, socket.socket() as client:
+        client.connect(("127.0.0.1", listener.getsockname()[1]))
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("nowhere.invalid", "give an address, a name, unix:PATH or fd:NUMBER"),
+        ("fd:x", "pass a listening socket"),
+        ("fd:12345", "pass a listening socket"),
+        ("unix:/nowhere/at/all", "cannot listen on unix:/nowhere/at/all: No such file"),
+        ("unix:" + "x" * 200, "path too long"),
+    ],
+)
+def test_what_is_no_place_to_listen_at_is_one_line(host: str, reason: str) -> None:
+    with pytest.raises(StartupError, match=reason) as caught:
+        listen(host, 0)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with listen(f"unix:{tmp_path / 'socket'}", 0):
+        for name in ("file", "socket"):
+            with pytest.raises(StartupError, match="in use"):
+                listen(f"unix:{tmp_path / name}", 0)
+    assert (tmp_path / "file").read_text() == "mine"
+    for _ in range(2):
+        remove_file(f"unix:{tmp_path / 'socket'}")
+    with socket.socket() as silent, pytest.raises(StartupError, match="does not listen"):
+        listen(f"fd:{silent.fileno()}", 0)
 
 
 def http_connection(url: str) -> http.client.HTTPConnection:
@@ -92,8 +176,6 @@ def test_sigterm_ends_ndjson_between_two_lines(start: Start) -> None:
         refused = json.loads(answered.readline())
         assert (refused["line"], refused["error"]["code"]) == (1, "unavailable")
         assert answered.readline() == b""  # ended as it should, though its client would go on
-        for _ in range(5):
-            assert httpx.get(f"{url}/ready").status_code == 503
         slow.send(body[-5:])
         assert slow.getresponse().status in (200, 503)  # it is answered, not cut off
     assert ended(process)
@@ -139,9 +221,7 @@ def test_sigterm_at_the_start_exits_0(start: Start, listening: bool) -> None:
 
 STARTS = {
     "thread": ("2", "the system starts no more threads"),
-    "thread of one": ("1", "the system starts no more threads"),
     "bundle": ("2", "tiny-nli: head.onnx: "),
-    "alias": ("2", "there is no model nothing"),
     "certificate": ("1", "HEEDFUL_TLS_CERT"),
     "port": ("2", "cannot listen on 127.0.0.1:PORT: Address already in use"),
 }
@@ -169,11 +249,10 @@ def test_what_cannot_start_is_one_line(
         port = str(other.getsockname()[1])
         flags = {
             "bundle": {"models": str(broken)},
-            "alias": {"aliases": "other=nothing"},
             "certificate": {"tls_cert": str(tmp_path / "cert.pem")},
             "port": {"port": port},
         }
-        env = {"PYTHONPATH": str(tmp_path)} if wrong.startswith("thread") else {}
+        env = {"PYTHONPATH": str(tmp_path)} if wrong == "thread" else {}
         process = start(env, processes=processes, **flags.get(wrong, {}))
         assert process.exit_status() == 1
     [line] = [line for line in process.log.splitlines() if line.startswith("heedful: ")]
@@ -191,10 +270,7 @@ def test_descriptors_that_are_closed_at_the_start_are_no_sockets(models: Path) -
 
         def answers() -> bool | None:
             assert popen.poll() is None
-            with contextlib.suppress(httpx.TransportError):
-                url = f"http://127.0.0.1:{port}/ready"
-                return httpx.get(url, timeout=PATIENCE).is_success or None
-            return None
+            return ready_at(f"http://127.0.0.1:{port}")
 
         wait_for(answers, "an answer")
         children = Path(f"/proc/{popen.pid}/task/{popen.pid}/children").read_text().split()

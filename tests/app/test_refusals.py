@@ -12,10 +12,8 @@ pytestmark = pytest.mark.anyio
 
 REFUSED = r"""
 422 /classify unknown_field colour {"inputs": "a", "colour": 1}
-422 /classify invalid_value top_k {"inputs": "a", "top_k": 0}
 422 /classify invalid_value labels {"inputs": "kids", "labels": []}
 422 /classify invalid_type labels {"inputs": "kids", "labels": "kids, dog"}
-422 /classify invalid_type labels[1] {"inputs": "kids", "labels": ["kids", 3]}
 422 /classify invalid_input labels[1] {"inputs": "kids", "labels": ["kids", " "]}
 422 /classify invalid_value labels[2] {"inputs": "kids", "labels": ["kids", "dog", "Kids "]}
 422 /classify input_too_long labels[1] {"inputs": "kids", "labels": ["kids", "LONG"]}
@@ -31,25 +29,17 @@ REFUSED = r"""
 422 /classify invalid_value parameters.candidate_labels[1] {"inputs":"a","parameters":{"candidate_labels":["b","b"]}}
 422 /classify unsupported parameters.hypothesis_template {"inputs": "a", "parameters": {"hypothesis_template": "{}"}}
 422 /classify unsupported parameters.aggregation_strategy {"inputs": "a", "parameters": {"aggregation_strategy":"max"}}
-422 /classify unsupported parameters.stride {"inputs": "a", "parameters": {"stride": 3}}
-422 /classify unsupported parameters.generate_parameters {"inputs": "a", "parameters": {"generate_parameters": {}}}
 422 /predict unsupported parameters.stride {"inputs": "a", "parameters": {"stride": 3}}
 422 / unsupported parameters.targets {"inputs": "a", "parameters": {"targets": ["kids"]}}
-422 / unsupported parameters.multi_label {"inputs": "a", "parameters": {"multi_label": false}}
-422 /embed missing_field inputs {}
-422 /embed invalid_type inputs {"inputs": 3}
 422 /embed invalid_type inputs[1] {"inputs": ["a", 3]}
 422 /embed invalid_value dimensions {"inputs": "a", "dimensions": 0}
-422 /embed invalid_value long {"inputs": "a", "long": "cut"}
 422 /embed unsupported long {"inputs": "a", "long": "mean", "truncate": true}
-422 /embed invalid_value precision {"inputs": "a", "precision": "int4"}
 422 /embed unsupported prompt_name {"inputs": "a", "prompt_name": "query"}
 422 /embed unsupported truncation_direction {"inputs": "a", "truncation_direction": "Left", "truncate": true}
 422 /embed invalid_input inputs[1].displacy {"inputs": ["a", TWICE]}
 422 /embed unsupported inputs {"inputs": [[1, 2], [3]]}
 404 /embed model_not_found model {"inputs": "a", "model": "\ud800"}
 422 /explain invalid_type inputs {"inputs": ["a"]}
-422 /explain invalid_type inputs.displacy {"inputs": {"displacy": 3}}
 422 /explain invalid_input inputs.displacy {"inputs": {"displacy": {"words": [{"text": "a b"}], "arcs": []}}}
 422 /explain invalid_input inputs {"inputs": {"displacy": {"words": [{"text": "\u0000"}], "arcs": []}}}
 422 /explain invalid_input inputs.displacy {"inputs": {TREE: [{"start": 0, "end": 2, "label": "det", LEFT}]}}}
@@ -58,46 +48,29 @@ REFUSED = r"""
 422 /explain invalid_input inputs.conllu {"inputs": {"conllu": "1\tdog"}}
 422 /explain missing_field inputs.displacy.words {"inputs": {"conllu": "x", "displacy": {}}}
 422 /explain unknown_prior priors.word {"inputs": "a dog", "priors": {"word": false}}
-422 /explain invalid_value priors.alpha {"inputs": "a dog", "priors": {"alpha": -1}}
 422 /explain no_explanation model {"inputs": "a dog", "model": "tiny-flat"}
 422 /explain missing_field inputs.b {"inputs": {"a": "x"}}
-422 /explain invalid_input inputs.b {"inputs": {"a": "x", "b": " "}}
 422 /explain invalid_value inputs.b.conllu {"inputs": {"a": "x", "b": {"conllu": ""}}}
 422 /explain unknown_field inputs.a {"inputs": {"a": "x", "b": "y", "premise": "z", "hypothesis": "w"}}
 422 /explain wrong_task model {"inputs": {"a": "x", "b": "y"}, "model": "tiny-sst2"}
-422 /explain wrong_task model {"inputs": {"premise": "x", "hypothesis": "y"}, "model": "tiny-related"}
 422 /explain invalid_input inputs.displacy {"inputs": {TREE: [{FROM "label": "a\tb", LEFT}]}}}
 422 /nli missing_field hypothesis {"premise": "a"}
-422 /nli missing_field pairs[1].hypothesis {"pairs": [{"premise": "a", "hypothesis": "b"}, {"premise": "a"}]}
-422 /nli invalid_input hypothesis {"premise": "a", "hypothesis": " "}
 422 /nli invalid_input pairs[0].hypothesis.displacy {"pairs": [{"premise": "a", "hypothesis": TWICE}]}
 422 /predict invalid_value inputs[0] {"inputs": [[]]}
-422 /predict invalid_type inputs {"inputs": {"a": "b"}}
 422 /predict invalid_value inputs {"inputs": ["a", "b", "c"]}
 422 /predict invalid_value inputs[1] {"inputs": [["a"], ["a", "b", "c"]]}
 422 /predict invalid_type inputs[1] {"inputs": [["a"], "b"]}
 422 /predict unsupported inputs {"inputs": [["a"], ["b", "c"]]}
-422 /predict invalid_input inputs[1] {"inputs": ["a", ""]}
 422 /predict wrong_task model {"inputs": ["a", "b"], "model": "tiny-sst2"}
 422 /predict wrong_task model {"inputs": "a", "model": "tiny-nli"}
-422 /predict invalid_type raw_scores {"inputs": "a", "raw_scores": 1}
-422 /predict unsupported truncation_direction {"inputs":"a","truncate":true,"truncation_direction":"left"}
 413 /predict too_many_inputs options.y {"inputs": "a", "options": {"y": MANY}}
 422 /relatedness unknown_field pairs[0].c {"pairs": [{"a": "x", "b": "y", "c": "z"}]}
-422 /relatedness wrong_task model {"pairs": [{"a": "x", "b": "y"}], "model": "tiny-sst2"}
 422 /rerank invalid_input query {"query": "", "texts": ["a"]}
 422 /rerank invalid_input documents[0] {"query": "kids", "documents": [""]}
 422 /similarity invalid_input inputs.source_sentence {"inputs": {"source_sentence": "", "sentences": ["a"]}}
 422 /similarity unsupported parameters.prompt_name {"inputs":TEXTS,"parameters":{"prompt_name":"query"}}
-422 /tokenize unsupported prompt_name {"inputs": "a", "prompt_name": "query"}
 422 /v1/embeddings invalid_value encoding_format {"input":"a","model":"tiny-flat","encoding_format":"int8"}
-422 /v1/embeddings invalid_type user {"input": "a", "model": "tiny-flat", "user": 3}
-422 /v1/embeddings invalid_value output_dtype {"input": "a", "model": "tiny-flat", "output_dtype": "float32"}
-422 /v1/embeddings unsupported long {"input": "a", "model": "tiny-flat", "truncate": true, "long": "mean"}
-422 /v1/embeddings invalid_value dimensions {"input": "a", "model": "tiny-flat", "dimensions": 9}
-422 /v1/rerank invalid_type documents[1] {"query": "a", "documents": ["a", 3]}
 422 /v1/rerank missing_field documents[1].text {"query": "a", "documents": ["a", {"title": "b"}]}
-422 /v1/rerank invalid_value top_n {"query": "a", "documents": ["a"], "top_n": 0}
 422 /v1/rerank unsupported rank_fields {"query": "a", "documents": ["a"], "rank_fields": ["title", "text"]}
 422 /v1/rerank unsupported max_tokens_per_doc {"query": "a", "documents": ["a"], "max_tokens_per_doc": 1}
 422 /v1/rerank invalid_input documents[0] {"query":"a","documents":[{"text":"b","id":"\ud800"}],"return_documents":true}
@@ -108,36 +81,22 @@ REFUSED = r"""
 422 INFER invalid_input inputs[0].name {"inputs": [{"name": "junk", CODED "shape": [1], "data": ["a"]}, TENSOR]}
 422 INFER invalid_input inputs[0].shape {"inputs": [{NAMED "shape": [2], "data": ["a"]}]}
 422 INFER invalid_input inputs[0].shape {"inputs": [{NAMED "shape": [1, 0], "data": ["a"]}]}
-422 INFER invalid_value inputs[0].shape[0] {"inputs": [{NAMED "shape": [-1], "data": ["a"]}]}
 422 INFER invalid_value inputs[0].shape {"inputs": [{NAMED "shape": DEEP, "data": ["a"]}]}
-422 INFER invalid_value inputs[0].datatype {"inputs":[{"name":"text","shape":[1],"datatype":"FP32","data":["a"]}]}
 422 INFER invalid_input outputs[0].name {"inputs": [TENSOR], "outputs": [{"name": "logits"}]}
 422 INFER unsupported outputs[0].parameters.classification {"inputs": [TENSOR], "outputs": RANKED}
 422 INFER unsupported parameters.long {"inputs": [TENSOR], "parameters": {"truncate": true, "long": "mean"}}
-422 /v2/embed invalid_value embedding_types[0] {"model": "tiny-flat", "texts": ["a"], "embedding_types": ["float32"]}
 422 /v2/embed invalid_value embedding_types {"model": "tiny-flat", "texts": ["a"], "embedding_types": []}
 422 /v2/embed unsupported truncate {"model": "tiny-flat", "texts": ["a"], "truncate": "START"}
 422 /v2/embed unsupported images {"model": "tiny-flat", "texts": ["a"], "images": ["data:image/png;base64,"]}
 """
 """Status, route, code, field (- for none) and body."""
 MESSAGES = r"""
-422 /embed invalid_type | the body: must be an object with inputs | []
 422 /nli invalid_type | the body: must be an object with premise and hypothesis, or with pairs | []
 422 /rerank invalid_type | the body: must be an object with query and texts, or with query and documents | []
 422 /v1/embeddings invalid_type | input: must be a string or a list of strings | {"input": 3, "model": "tiny-flat"}
 422 /nli unknown_field | premise: does not belong here; GET /docs lists the fields | {"premise": "a", "pairs": []}
-422 /nli invalid_type | pairs[0]: must be an object with premise, hypothesis | {"pairs": [["a", "b"]]}
-422 /similarity invalid_type | inputs: must be an object with source_sentence, sentences | {"inputs": []}
-422 /explain invalid_type | priors: must be an object | {"inputs": "a", "priors": []}
-422 /classify invalid_type | options: must be an object | {"inputs": "a", "options": []}
-422 /nli invalid_type | pairs: must be a list | {"pairs": "a"}
-422 /embed invalid_type | model: must be a string | {"inputs": "a", "model": 3}
 422 /embed invalid_type | truncate: must be true or false | {"inputs": "a", "truncate": 1}
-422 /embed invalid_type | dimensions: must be an integer | {"inputs": "a", "dimensions": 1.5}
 422 /embed invalid_value | dimensions is 9: the model has 8 | {"inputs": "a", "dimensions": 9, "normalize": false}
-422 /explain invalid_type | priors.alpha: must be a number | {"inputs": "a", "priors": {"alpha": "1"}}
-422 /embed invalid_value | inputs.conllu: must not be empty | {"inputs": {"conllu": ""}}
-422 /embed invalid_value | WORDS: must not be empty | {"inputs": {"displacy": {"words": [], ARCS}}}
 422 /embed invalid_value | WORDS: must have at most 10000 items | {"inputs": {"displacy": {"words": FOREST, ARCS}}}
 422 /embed invalid_input | SPLIT: send valid Unicode | {"inputs": {TREE: [{FROM "label": "\ud800", LEFT}]}}}
 413 /embed too_many_inputs | inputs holds 65, more than 64: send several requests | {"inputs": MANY}
@@ -149,25 +108,23 @@ MESSAGES = r"""
 422 /embed input_too_long | inputs has more than WIDTH and is TOO_LONG truncate to true | {"inputs":"WIDE"}
 """
 """Status, route, code, message and body."""
+CUT = "truncate to true"
 FIELDS = {
-    "/": ("inputs", "inputs[2]", "tiny-flat", "truncate to true"),
-    "/embed": ("inputs", "inputs[2]", "tiny-flat", "truncate to true"),
-    "/v1/embeddings": ("input", "input[2]", "tiny-flat", "truncate to true"),
-    "/nli": ("pairs", "pairs[2].hypothesis", "tiny-nli", "truncate to true"),
-    "/relatedness": ("pairs", "pairs[2].b", "tiny-related", "truncate to true"),
-    "/classify": ("inputs", "inputs[2]", "tiny-sst2", "truncate to true"),
-    "/predict": ("inputs", "inputs[2][1]", "tiny-nli", "truncate to true"),
-    "/similarity": (
-        *("inputs.sentences", "inputs.sentences[2]"),
-        *("tiny-flat", "parameters.truncate to true"),
-    ),
-    "/rerank": ("texts", "texts[2]", "tiny-flat", "truncate to true"),
+    "/": ("inputs", "inputs[2]", "tiny-flat", CUT),
+    "/embed": ("inputs", "inputs[2]", "tiny-flat", CUT),
+    "/v1/embeddings": ("input", "input[2]", "tiny-flat", CUT),
+    "/nli": ("pairs", "pairs[2].hypothesis", "tiny-nli", CUT),
+    "/relatedness": ("pairs", "pairs[2].b", "tiny-related", CUT),
+    "/classify": ("inputs", "inputs[2]", "tiny-sst2", CUT),
+    "/predict": ("inputs", "inputs[2][1]", "tiny-nli", CUT),
+    "/similarity": ("inputs.sentences", "inputs.sentences[2]", "tiny-flat", f"parameters.{CUT}"),
+    "/rerank": ("texts", "texts[2]", "tiny-flat", CUT),
     "/v1/rerank": ("documents", "documents[2]", "", ""),
     "/v2/rerank": ("documents", "documents[2]", "", ""),
     "/v2/embed": ("texts", "texts[2]", "tiny-flat", "truncate to END"),
-    INFER: ("inputs", "inputs.text[2]", "tiny-flat", "parameters.truncate to true"),
-    "/tokenize": ("inputs", "inputs[2]", "tiny-flat", "truncate to true"),
-    "/explain": ("", "inputs", "tiny-sst2", "truncate to true"),
+    INFER: ("inputs", "inputs.text[2]", "tiny-flat", f"parameters.{CUT}"),
+    "/tokenize": ("inputs", "inputs[2]", "tiny-flat", CUT),
+    "/explain": ("", "inputs", "tiny-sst2", CUT),
 }
 """Route -> its list of inputs, the last of three texts, the model, and what has a long text cut."""
 SHORT = {
@@ -183,7 +140,6 @@ SHORT = {
     "MANY": json.dumps(["a"] * 65),
     "FOREST": json.dumps([{"text": "a"}] * 10_001),
     "DEEP": json.dumps([1] * 33),
-    "PAIR": '{"premise": "a", "hypothesis": "b"}',
     "TEXTS": '{"source_sentence": "a", "sentences": ["a"]}',
     "LABELS": '["kids", "bad dog", "hands"]',
     "TENSOR": '{NAMED "shape": [1], "data": ["a"]}',

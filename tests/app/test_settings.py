@@ -7,7 +7,6 @@ import pytest
 
 from heedful.app import settings
 from heedful.app.settings import SettingsError, load
-from heedful.cli import serve
 
 ORIGINS = (
     *("https://a.example", "http://127.0.0.1:8080", "http://[::1]:3000", "null", "*"),
@@ -25,7 +24,7 @@ ALIASES = {"a": "b", "text-embedding-3-small": "c"}
         ({"max_queue": "100", "max_batch_inputs": "200"}, {"max_batch_inputs": 200}),
         ({"max_queue": "10000"}, {"max_batch_inputs": 2048}),
         ({"aliases": "a=b, text-embedding-3-small = c,"}, {"aliases": ALIASES}),
-        ({"cors_origins": ",".join(ORIGINS)}, {"cors_origins": ORIGINS}),
+        ({"cors_origins": ", ".join(ORIGINS)}, {"cors_origins": ORIGINS}),
     ],
 )
 def test_a_value_is_read(flags: dict[str, str], expected: dict[str, Any]) -> None:
@@ -36,10 +35,8 @@ def test_a_value_is_read(flags: dict[str, str], expected: dict[str, Any]) -> Non
 def test_environment_is_read_and_a_flag_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_PORT", "9000")
     monkeypatch.setenv("HEEDFUL_MODELS", "/srv/models")
-    monkeypatch.setenv("HEEDFUL_CORS_ORIGINS", "https://a.example, https://b.example")
     loaded = load(port="9001")
     assert (loaded.port, loaded.models) == (9001, Path("/srv/models"))
-    assert loaded.cors_origins == ("https://a.example", "https://b.example")
     for field in ("tls_cert", "tls_key"):  # an empty path is none
         monkeypatch.setenv(settings.environment_name(field), "")
         assert getattr(load(), field) is None
@@ -50,13 +47,9 @@ WRONG = """
 port | http | valid integer
 port | 70000 | 65535
 device | tpu | 'auto', 'cpu' or 'cuda'
-max_queue | 0 | greater than or equal to 1
 request_timeout | nan | finite
-shutdown_timeout | -1 | greater than or equal to 0
 shutdown_timeout | 1e300 | less than or equal to 86400
 hang_timeout | 0.2 | greater than or equal to 2
-log_format | xml | 'text' or 'json'
-log_level | loud | 'info', 'warning' or 'error'
 aliases | ms-san-embed | alias=model
 aliases | a= | alias=model
 aliases | a=b, c=d, a=e | the alias a is named twice
@@ -67,7 +60,6 @@ cors_origins | https://*.example | scheme://host:port
 cors_origins | https://a.example:443 | usual port
 api_key | two words | without spaces
 api_key |  | is empty: give a key, or leave the setting out
-api_keys |  | name a path, or leave the setting out
 models |  | name a path, or leave the setting out
 """
 
@@ -85,12 +77,6 @@ def test_a_wrong_value_names_setting_value_and_remedy(
     for part in (settings.environment_name(field), settings.flag_name(field), remedy):
         assert part in line
     assert (repr(value) in line) == (field != "api_key")  # a key is never shown
-
-
-def test_every_setting_has_a_flag_and_help() -> None:
-    for field in settings.Settings.model_fields:
-        assert settings.environment_name(field) in serve.help_text(field)
-        assert serve.type_name(field).split("|")[0]
 
 
 def test_variables_that_are_no_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,11 +115,8 @@ def test_installed_bundles_that_a_folder_bundles_hides_are_named(
 
 
 def test_idle_connections_outlast_the_pools_of_clients() -> None:
-    """A client that keeps a connection for longer sends its next request to one that is being closed."""
-    pools = {
-        "httpx, openai": 5.0,
-        "aiohttp": 15.0,
-        "reports of users": 30.0,
-        "nginx upstream": 60.0,
-    }
-    assert load().idle_timeout > max(pools.values())
+    """A client that keeps a connection for longer sends its next request to one that is being closed.
+
+    aiohttp keeps one for 15 s, nginx's upstream for 60.
+    """
+    assert load().idle_timeout > 60

@@ -1,88 +1,41 @@
-"""Spans, as OpenTelemetry's own SDK receives them; and that nothing is traced unasked."""
+"""Spans, as a collector receives them; and that nothing is traced unasked."""
 
 import http.server
 import signal
 import socket
 import sys
-from itertools import pairwise
+from itertools import chain, pairwise
+from typing import Any
 
 import httpx
 import pytest
 
 from heedful.app.observability.tracing import ENDPOINTS, Tracing
 from heedful.runtime.errors import StartupError
-from tests.app.conftest import Serve, Start
-from tests.app.posting import ask
+from heedful.runtime.service import Service
+from tests.app.conftest import KEY, Serve, Start
+from tests.app.posting import bearer
 from tests.http_server import serving
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
 
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 pytestmark = pytest.mark.anyio
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+SERVER, ERROR = 2, 2
+"""A span's kind, and its status."""
 
 
-@pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    """The spans that an application sends which is created by the test."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(Tracing, "from_environment", lambda: Tracing(provider))
-    return exporter
+def fields_of(attributes: Any) -> dict[str, Any]:
+    values = {one.key: one.value for one in attributes}
+    return {key: value.string_value or value.int_value for key, value in values.items()}
 
 
 async def test_a_request_is_a_span_with_its_stages_below(
-    serve: Serve, spans: InMemorySpanExporter
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serve() as client:
-        sent = {"traceparent": f"00-{TRACE}-{PARENT}-01", "X-Request-Id": "mine"}
-        await client.post("/classify", json={"inputs": ["the kids", "dog"]}, headers=sent)
-        await client.get("/health")
-    *stages, request = spans.get_finished_spans()
-    assert [span.name for span in stages] == ["parse", "queue", "inference"]
-    assert (request.name, request.kind) == ("POST /classify", SpanKind.SERVER)
-    assert request.parent
-    assert request.context
-    assert format(request.parent.span_id, "016x") == PARENT
-    assert dict(request.attributes or {}) == {
-        **{"http.request.method": "POST", "http.route": "/classify"},
-        **{"http.response.status_code": 200, "heedful.request_id": "mine"},
-        **{"heedful.model": "tiny-sst2", "heedful.inputs": 2},
-    }
-    times = [request.start_time]
-    for stage in stages:
-        assert stage.parent
-        assert stage.context
-        assert stage.parent.span_id == request.context.span_id
-        assert format(stage.context.trace_id, "032x") == TRACE
-        times += [stage.start_time, stage.end_time]
-    times.append(request.end_time)
-    whole = [time for time in times if time is not None]
-    assert len(whole) == 8
-    assert all(a <= b + 1000 for a, b in pairwise(whole))  # ns; rounding
-
-
-async def test_an_error_is_a_span_alone_and_holds_nothing_of_the_clients(
-    serve: Serve, spans: InMemorySpanExporter
-) -> None:
-    async with serve(start=False) as client:
-        await client.get("/models")
-    async with serve() as client:
-        await client.post("/embed", json={"inputs": "secret", "model": "secret"})
-        await client.post("/secret", params={"secret": "secret"}, json={})
-    early, unknown, elsewhere = spans.get_finished_spans()
-    names = [span.name for span in (early, unknown, elsewhere)]
-    assert names == ["GET /models", "POST /embed", "POST other"]
-    assert (unknown.attributes or {})["error.type"] == "model_not_found"
-    assert [s.status.status_code for s in (unknown, early)] == [StatusCode.UNSET, StatusCode.ERROR]
-    assert "secret" not in unknown.to_json() + elsewhere.to_json()
-
-
-async def test_an_endpoint_gets_the_spans(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error is a span alone. None holds anything of the client's."""
     posted: list[tuple[str, bytes]] = []
 
     class Collector(http.server.BaseHTTPRequestHandler):
@@ -97,12 +50,40 @@ async def test_an_endpoint_gets_the_spans(serve: Serve, monkeypatch: pytest.Monk
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=encoders-eu")
     with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)) as url:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
-        async with serve() as client:
-            await ask(client, "/classify", inputs="dog")
-    [(path, body)] = posted
-    assert path == "/v1/traces"
-    for word in (b"POST /classify", b"inference", b"encoders-eu", b"tiny-sst2"):
-        assert word in body
+        async with serve(api_key=KEY) as client:
+            client.headers.update(bearer(KEY))
+            sent = {"traceparent": f"00-{TRACE}-{PARENT}-01", "X-Request-Id": "mine"}
+            body = {"inputs": ["the kids", "secret"]}
+            await client.post("/classify", json=body, headers=sent)
+            await client.post("/embed", json={"inputs": "secret", "model": "secret"})
+            await client.post("/secret", params={"secret": "secret"}, json={})
+            monkeypatch.setattr(Service, "reload", lambda _: 1 / 0)
+            await client.post("/models/reload")
+    assert {path for path, _ in posted} == {"/v1/traces"}
+    assert b"secret" not in b"".join(body for _, body in posted)
+    batches = [ExportTraceServiceRequest.FromString(body) for _, body in posted]
+    resources = list(chain.from_iterable(batch.resource_spans for batch in batches))
+    assert fields_of(resources[0].resource.attributes)["service.name"] == "encoders-eu"
+    scopes = chain.from_iterable(resource.scope_spans for resource in resources)
+    *stages, request, unknown, elsewhere, fault = chain.from_iterable(one.spans for one in scopes)
+    assert [span.name for span in stages] == ["parse", "queue", "inference"]
+    assert (request.name, request.kind) == ("POST /classify", SERVER)
+    assert request.parent_span_id.hex() == PARENT
+    assert fields_of(request.attributes) == {
+        **{"http.request.method": "POST", "http.route": "/classify"},
+        **{"http.response.status_code": 200, "heedful.request_id": "mine"},
+        **{"heedful.model": "tiny-sst2", "heedful.inputs": 2},
+    }
+    times = [request.start_time_unix_nano]
+    for stage in stages:
+        assert stage.parent_span_id == request.span_id
+        assert stage.trace_id.hex() == TRACE
+        times += [stage.start_time_unix_nano, stage.end_time_unix_nano]
+    times.append(request.end_time_unix_nano)
+    assert all(a <= b + 1000 for a, b in pairwise(times))  # ns; rounding
+    assert [unknown.name, elsewhere.name] == ["POST /embed", "POST other"]
+    assert fields_of(unknown.attributes)["error.type"] == "model_not_found"
+    assert (unknown.status.code, fault.status.code) == (0, ERROR)
 
 
 def test_a_collector_that_never_answers_does_not_hold_the_end(start: Start) -> None:
