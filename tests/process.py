@@ -161,9 +161,11 @@ def _read(pid: int, name: str) -> str:
     return ""
 
 
-def output(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
-    """What a program prints that ends with status 0; `environment` is added to this process's."""
-    done = subprocess.run(
+def ran(
+    *command: str | Path, cwd: Path = ROOT, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """How a program ends, and what it prints; `environment` is added to this process's."""
+    return subprocess.run(
         list(map(str, command)),
         cwd=cwd,
         env={**os.environ, **environment},
@@ -172,6 +174,11 @@ def output(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
         timeout=3 * PATIENCE,
         check=False,
     )
+
+
+def output(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
+    """What a program prints that ends with status 0."""
+    done = ran(*command, cwd=cwd, **environment)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout
 

@@ -3,8 +3,8 @@
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -15,16 +15,7 @@ from tests.builders import build_bundle, build_models
 tasks.add("tools.tasks")
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended, and what it printed."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-Command = Callable[..., Ended]
+Command = Callable[..., CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +33,7 @@ def heedful(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("COLUMNS", "120")
     signals = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 
-    def run(*arguments: str | Path) -> Ended:
+    def run(*arguments: str | Path) -> CompletedProcess[str]:
         monkeypatch.setattr(sys, "argv", ["heedful", *map(str, arguments)])
         capsys.readouterr()
         code: object = 0
@@ -54,8 +45,8 @@ def heedful(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
         for number, handler in signals.items():
             signal.signal(number, handler)  # `serve` sets its own first
         if isinstance(code, str):  # which Python prints as it exits
-            return Ended(1, shown.out, f"{shown.err}{code}\n")
-        return Ended(int(str(code or 0)), shown.out, shown.err)
+            return CompletedProcess(arguments, 1, shown.out, f"{shown.err}{code}\n")
+        return CompletedProcess(arguments, int(str(code or 0)), shown.out, shown.err)
 
     return run
 

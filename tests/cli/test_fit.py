@@ -104,31 +104,23 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, options: FitOptio
     names = [one["name"] for one in report["candidates"]]
     assert names == [f"{kind} + LR, C {strength}" for kind in kinds for strength in (1, 10)]
     (chosen,) = [one for one in report["candidates"] if one["chosen"]]
-    assert "TF-IDF" in chosen["name"]
     assert chosen["score"] == score.value >= 0.95
     assert chosen["low"] < chosen["score"] < chosen["high"]
-    assert chosen["deviation"] is not None
-    assert report["candidates"][2]["score"] < 0.9
+    assert f"{chosen['name']} *" in shown
     wrong = {"line": 66, "text": "an awful awful film", "label": "five", "answer": "one"}
     assert report["suspects"][0] == wrong
-    assert all(w.isalnum() for words in report["words"].values() for w in " ".join(words).split())
-    assert np.sum(report["confusion"]) == 65
     assert np.trace(report["confusion"]) / 65 == pytest.approx(chosen["score"])
-    assert sum(report["confusion"][1]) == 32
     for label, words in (("five", GOOD), ("one", BAD)):
         assert set(words) <= set(report["words"][label])
+        assert all(word.isalnum() for word in " ".join(report["words"][label]).split())
     assert [(one["label"], one["rows"]) for one in report["classes"]] == [("five", 33), ("one", 32)]
     tested = report["test"]
     assert tested["score"] == pytest.approx(2 / 3)
     assert (tested["unknown_labels"], tested["log_loss"]) == (["two"], None)
-    (unknown,) = [one for one in tested["classes"] if one["label"] == "two"]
-    assert (unknown["rows"], unknown["recall"]) == (1, 0.0)
     assert report["skipped"][0]["why"].startswith("fewer than 500 rows")
     assert "labels that no training row has, which count as wrong: two" in shown
     assert report["truncated"] == {"rows": 0, "max_tokens": 16}
     assert "trained on too" not in shown
-    assert "longer than" not in shown
-    assert f"{chosen['name']} *" in shown
     assert "32 of the 65 rows repeat the text of another row" in shown.replace("\n", " ")
     page = (options.out / "report.html").read_text()
     said = ("Words that decide", "an awful awful film", "Wilson", "which count as wrong: two")

@@ -1,61 +1,29 @@
 """The command line: its commands, what they import, and how errors are printed."""
 
 import json
-import os
 import re
-import socket
 import subprocess
 import sys
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
-from heedful.app.settings import Settings, flag_name
 from heedful.cli import main as cli
 from heedful.cli.errors import OTHER_EXTRAS, TRAIN_EXTRA, CommandError, describe
 from heedful.library import catalogue
 from heedful.models.registry import ENCODERS
-from tests.cli.conftest import Command, Ended
-from tests.process import PATIENCE, ROOT
+from tests.cli.conftest import Command
+from tests.process import ROOT, ran
 from tests.shipped import BUNDLES, SHIPPED
 
 
-def python(*arguments: str, cwd: Path = ROOT, path: Path | None = None) -> Ended:
-    """Python in a separate process; `path` is a folder to import from first."""
-    own = {"PYTHONPATH": str(path)} if path else {}
-    ended = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=cwd,
-        env={**os.environ, **own},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    return Ended(ended.returncode, ended.stdout, ended.stderr)
-
-
-def one_line(ended: Ended, said: str) -> None:
+def one_line(ended: CompletedProcess[str], said: str) -> None:
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith(said)
     assert ended.stderr.count("\n") == 1
-
-
-def test_help_lists_every_setting(heedful: Command) -> None:
-    shown = heedful("serve", "--help")
-    assert shown.returncode == 0
-    for field in Settings.model_fields:
-        assert flag_name(field) in shown.stdout
-
-
-def test_a_busy_port_is_one_line(heedful: Command, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        refused = heedful("serve", "--port", port, "--models", tmp_path)
-    one_line(refused, f"heedful: cannot listen on 127.0.0.1:{port}: ")
-    assert refused.stderr.endswith("set another HEEDFUL_PORT or HEEDFUL_HOST\n")
 
 
 def test_a_fault_of_ours_is_not_dressed_as_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +75,10 @@ EXTRA = "needs the training extra: make dev, or pip install 'heedful[train]'\n"
 def test_a_command_that_needs_the_training_extra_says_so(
     serving_install: Path, arguments: str, said: str
 ) -> None:
-    one_line(python("-m", "heedful", *arguments.split(), path=serving_install), f"heedful: {said}")
+    one_line(
+        ran(sys.executable, "-m", "heedful", *arguments.split(), PYTHONPATH=str(serving_install)),
+        f"heedful: {said}",
+    )
 
 
 HELP = """
@@ -125,54 +96,37 @@ import heedful.cli.embed, heedful.cli.explain, heedful.cli.predict, heedful.cli.
 
 
 def test_help_and_the_commands_that_serve_need_no_extra(serving_install: Path) -> None:
-    run = python("-c", HELP, *cli.COMMANDS, path=serving_install)
+    run = ran(sys.executable, "-c", HELP, *cli.COMMANDS, PYTHONPATH=str(serving_install))
     assert run.returncode == 0, run.stderr
     assert all(f"Example: heedful {name}" in run.stdout for name in cli.COMMANDS)
 
 
 BLAS = """
-import json, sys, types
-
-def serve(settings):
-    import numpy, threadpoolctl
-    found = threadpoolctl.threadpool_info()
-    print(json.dumps([one["num_threads"] for one in found if one["user_api"] == "blas"]))
-
-serving = types.ModuleType("heedful.app.process.serve")
-serving.serve = serve
-sys.modules[serving.__name__] = serving
-sys.argv = ["heedful", "serve"]
+import os, sys
+sys.modules["heedful.app.process.serve"] = None  # the command ends where it would serve
 from heedful.cli.main import main
-main()
+sys.argv = ["heedful", "serve"]
+try:
+    main()
+except ImportError:
+    assert "numpy" not in sys.modules
+    print(os.environ["OPENBLAS_NUM_THREADS"])
 """
 
 
-@pytest.mark.parametrize(("setting", "threads"), [("", 1), ("2", 2)])
 def test_blas_has_one_thread_unless_the_environment_says_more(
-    setting: str, threads: int, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    if setting:
-        monkeypatch.setenv("OPENBLAS_NUM_THREADS", setting)
-    run = python("-c", BLAS)
-    assert run.returncode == 0, run.stderr
-    # OpenBLAS starts no more than there are cores.
-    assert json.loads(run.stdout) == [min(threads, len(os.sched_getaffinity(0)))]
+    assert ran(sys.executable, "-c", BLAS).stdout == "1\n"
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    assert ran(sys.executable, "-c", BLAS).stdout == "2\n"
 
 
-def test_the_list_of_commands_agrees_with_their_files() -> None:
-    folder = Path(cli.__file__).parent
-    files = {file.stem for file in folder.glob("*.py") if "\ndef command(" in file.read_text()}
-    assert files == set(cli.COMMANDS)
-
-
-@pytest.mark.parametrize("arguments", [(), ("--help",)])
-def test_the_help_is_one_screen_in_four_groups(
-    heedful: Command, arguments: tuple[str, ...]
-) -> None:
-    shown = heedful(*arguments)
-    assert shown.returncode == 0
-    lines = shown.stdout.splitlines()
+def test_the_help_is_one_screen_in_four_groups(heedful: Command) -> None:
+    shown = heedful("--help").stdout
+    assert shown == heedful().stdout
+    lines = shown.splitlines()
     assert len(lines) <= 30
     assert max(map(len, lines)) <= 80
     assert [line for line in lines if line in cli.GROUPS] == ["Use", "Make", "Share", "Check"]
@@ -180,16 +134,7 @@ def test_the_help_is_one_screen_in_four_groups(
     assert heedful("--version").stdout == f"heedful {version('heedful')}\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("tune", "stopped: the same command goes on where it was"),
-        ("distill", "stopped: the same command goes on where it was"),
-        ("train", "stopped: with --resume it goes on"),
-        ("fit", "stopped: the same command starts over"),
-        ("list", ""),
-    ],
-)
+@pytest.mark.parametrize(("name", "said"), [("train", "stopped: with --resume it"), ("list", "")])
 def test_ctrl_c_says_how_to_go_on(
     heedful: Command, monkeypatch: pytest.MonkeyPatch, name: str, said: str
 ) -> None:
@@ -251,23 +196,17 @@ def test_a_full_disk_is_one_line() -> None:
     ("closed", "arguments", "said"),
     [
         ("stdin", "embed - --model tiny-flat --out v.npy", "input is closed: name a file"),
-        ("stdout", "embed t.txt --model tiny-flat --out -", "output is closed: set --out"),
         ("stdout", "predict t.txt --model tiny-sst2 --out -", "output is closed: set --out"),
     ],
 )
 def test_a_stream_that_is_closed_is_one_line(
-    heedful: Command,
-    models: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    closed: str,
-    arguments: str,
-    said: str,
+    heedful: Command, models: Path, tmp_path: Path, closed: str, arguments: str, said: str
 ) -> None:
     (tmp_path / "t.txt").write_text("A dog barks.\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, closed, None)  # as Python starts with its descriptor closed
-    refused = heedful(*arguments.split(), "--models", models)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        patch.setattr(sys, closed, None)  # as Python starts with its descriptor closed
+        refused = heedful(*arguments.split(), "--models", models)
     assert refused.returncode == 1
     assert said in refused.stderr
     assert [file.name for file in tmp_path.iterdir()] == ["t.txt"]

@@ -49,10 +49,12 @@ REFUSED = {
         ("--port http", r"HEEDFUL_PORT \(--port\): 'http' is invalid"),
         ("--api-key 'two words'", r"HEEDFUL_API_KEY \(--api-key\): use printable ASCII"),
         ("--models none", "there is no folder none: name one that .*pip install dist/heedful_bund"),
+        ("--max-queue 10 --max-batch-inputs 11", "a full request could never be admitted"),
     ],
     "embed {}": [
         ("t.csv --out v.npy --dimensions 9", "--dimensions is 9, tiny-flat has 1 to 8"),
         ("t.jsonl --out v.npy --id-column n", "--id-column: v.npy holds vectors alone"),
+        ("texts.txt --out v.jsonl --id-column n", "--id-column: texts.txt is plain text"),
         ("t.csv --out there.npy", "there.npy exists: remove it, or name another file"),
         ("long.csv --out v.npy", "long.csv:3: the text has 20 tokens and .*--on-error"),
         # Before the models are loaded:

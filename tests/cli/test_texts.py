@@ -20,7 +20,6 @@ from heedful.cli.texts import (
     Row,
     Texts,
     chunks,
-    format_of,
     open_texts,
 )
 from heedful.files.rows import MAX_LINE
@@ -41,17 +40,11 @@ ANY = st.text(st.characters(exclude_categories=["Cs"])).map(
 @given(st.lists(ANY.filter(lambda text: not is_blank(text)), max_size=8))
 def test_plain_lines_are_read_as_they_were_written(lines: list[str]) -> None:
     """Tables and JSON lines of every kind: tests/files/test_dialects.py."""
-    for end in ("\n", "\r\n"):
-        content = "".join(text + end for text in lines)
+    for mark, end in (("\ufeff", "\n"), ("", "\r\n")):
+        content = mark + "".join(text + end for text in lines)
         assert read(content.encode(), "txt") == [Row(text, n) for n, text in enumerate(lines, 1)]
     if lines and (len(lines) > 1 or "\r" not in lines[0]):  # such a file is refused: old Mac's
         assert read(content.encode().rstrip(b"\r\n"), "txt")[-1].text == lines[-1]
-
-
-def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
-    assert read("\ufeffdog\n\ufeffcat".encode(), "txt") == [Row("dog", 1), Row("\ufeffcat", 2)]
-    table = '\ufefftext\r\n"a\r\nb"\r\nc\r\n'
-    assert read(table.encode(), "csv") == [Row("a\r\nb", 2), Row("c", 4)]
 
 
 LONG = b"dog\n" + b"x" * (MAX_LINE + 1)
@@ -88,25 +81,6 @@ def test_what_is_wrong_is_named_with_its_line_and_a_remedy(
         read(content, format, Dialect("", dialect) if delimited else Dialect(dialect))
 
 
-@pytest.mark.parametrize(
-    ("format", "content", "encoding", "delimiter"),
-    [
-        ("csv", "a;text\n1;two, kids\n2;café\n", "", ""),
-        ("csv", 'a\t"text"\r\n1\ttwo, kids\r\n2\tcafé', "", ""),
-        ("csv", "a;b|text\n1;1|two, kids\n2;2|café\n", "cp1252", "|"),
-        ("tsv", "a\ttext\n1\ttwo, kids\n2\tcafé\n", "utf-16", ""),
-        ("txt", "text\ntwo, kids\ncafé\n", "cp1252", ""),
-        ("jsonl", '\n{"text": "two, kids"}\n{"text": "café"}\n', "utf-8-sig", ""),
-    ],
-)
-def test_tables_of_other_programs(
-    format: Format, content: str, encoding: str, delimiter: str
-) -> None:
-    written = io.BytesIO(content.encode(encoding or "utf-8"))
-    texts = Texts(written, "t", format, Columns(), Dialect(encoding, delimiter), blank=True)
-    assert list(texts)[-2:] == [Row("two, kids", 2), Row("café", 3)]
-
-
 def test_no_more_is_read_than_is_asked_for_and_chunks_are_bounded() -> None:
     file = io.BytesIO(b"dog\n" * 100_000)
     assert next(iter(Texts(file, "corpus", "txt", Columns()))) == Row("dog", 1)
@@ -117,28 +91,9 @@ def test_no_more_is_read_than_is_asked_for_and_chunks_are_bounded() -> None:
     assert [len(one) for one in chunks(iter([half] * 5))] == [2, 2, 1]
 
 
-def test_the_format_is_the_suffix() -> None:
-    files = {"a.jsonl": "jsonl", "b/A.CSV.gz": "csv", "c.txt": "txt", "-": "txt", "e.tsv": "tsv"}
-    assert {file: format_of(file) for file in files} == files
-    assert format_of("d.parquet") == "parquet"
-    with pytest.raises(CommandError, match="save it as one of these, or set --format"):
-        format_of("corpus.xlsx")
-
-
-def test_ids_come_along_and_blank_texts_where_they_are_wanted() -> None:
-    lines = b'{"key": 7, "text": "dog"}\n{"key": "b", "text": " "}\n'
-    texts = Texts(io.BytesIO(lines), "corpus", "jsonl", Columns("text", "key"), blank=True)
-    assert list(texts) == [Row("dog", 1, "7"), Row(" ", 2, "b")]
-    with pytest.raises(CommandError, match="--id-column: corpus is plain text"):
-        Texts(io.BytesIO(b""), "corpus", "txt", Columns("text", "key"))
-
-
-def test_gzip(tmp_path: Path) -> None:
+def test_an_incomplete_gzip_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "TEXTS.TXT.GZ"
-    file.write_bytes(gzip.compress(b"dog\ncat\n"))
-    with open_texts(str(file)) as opened:
-        assert list(Texts(opened, "t", "txt", Columns())) == [Row("dog", 1), Row("cat", 2)]
-    file.write_bytes(file.read_bytes()[:-9])
+    file.write_bytes(gzip.compress(b"dog\ncat\n")[:-9])
     with (
         open_texts(str(file)) as opened,
         pytest.raises(CommandError, match="a damaged or incomplete gzip"),
@@ -147,22 +102,18 @@ def test_gzip(tmp_path: Path) -> None:
 
 
 def test_parquet() -> None:
-    def rows(
-        table: dict[str, list[object]], columns: Columns | None = None, *, blank: bool = False
-    ) -> list[Row]:
+    def read(table: dict[str, list[object]], columns: Columns) -> list[Row]:
         file = io.BytesIO()
         parquet.write_table(pyarrow.table(table), file)
-        return list(Texts(file, "t", "parquet", columns or Columns(), blank=blank))
+        return list(Texts(file, "t", "parquet", columns))
 
     table: dict[str, list[object]] = {"text": ["dog", "cat", None], "id": [5, 6, 7]}
-    expected = [Row("dog", 1, "5"), Row("cat", 2, "6"), Row("", 3, "7")]
-    assert rows(table, Columns("text", "id"), blank=True) == expected
-    with pytest.raises(CommandError, match="t:3: the text is blank"):
-        rows(table)
-    with pytest.raises(CommandError, match="no column 'body': it holds text, id; set --text-c"):
-        rows(table, Columns("body"))
-    for id in (b"5", ["5"]):
-        with pytest.raises(CommandError, match=r"^t:1: 'id' must be a string or a number$"):
-            rows({"text": ["dog"], "id": [id]}, Columns("text", "id"))
+    for columns, refused, said in (
+        (Columns(), table, "t:3: the text is blank"),
+        (Columns("body"), table, "no column 'body': it holds text, id; set --text-c"),
+        (Columns(id="id"), {"text": ["a"], "id": [b"5"]}, "t:1: 'id' must be a string or a number"),
+    ):
+        with pytest.raises(CommandError, match=said):
+            read(refused, columns)
     with pytest.raises(CommandError, match="is no parquet file"):
         list(Texts(io.BytesIO(b"dog\n"), "t", "parquet", Columns()))

@@ -1,6 +1,7 @@
 """`heedful distill` and `heedful tune`: bundles of one's own texts, and what decides their training."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,6 @@ from heedful.training.taught_vectors import (
     agreement,
     divided,
     make_configs,
-    make_task,
     mixed,
 )
 from heedful.training.tuning import UNSTATED
@@ -85,24 +85,6 @@ def test_a_file_of_vectors_is_a_teacher_of_the_texts_that_have_one(tmp_path: Pat
     assert_allclose(found, np.array([[0, 1], [0.6, 0.8]]), atol=1e-3)
 
 
-def test_dev_pairs_each_held_out_text_with_its_nearest_and_another() -> None:
-    rng = np.random.default_rng(0)
-    vectors = rng.standard_normal((6, 4)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    held = list("abcdef")
-    task = make_task("mine", ["x"], ["y"], held, vectors, seed=1)
-    assert [one.texts for part in task.train for one in part.read(Path())] == [("x",), ("y",)]
-    pairs = task.dev.read(Path())
-    for number, pair in enumerate(pairs):
-        first, second = (held.index(text) for text in pair.texts)
-        assert first == number % 6
-        assert first != second
-        assert pair.label == pytest.approx(float(vectors[first] @ vectors[second]), abs=1e-6)
-        if number < 6:
-            others = [float(vectors[first] @ vectors[j]) for j in range(6) if j != first]
-            assert pair.label == pytest.approx(max(others), abs=1e-6)
-
-
 def test_neighbours_agree_where_both_have_them() -> None:
     theirs = np.eye(24, dtype=np.float32)
     for i in range(24):
@@ -119,21 +101,15 @@ def test_neighbours_agree_where_both_have_them() -> None:
 
 @pytest.mark.parametrize(
     ("effort", "texts", "epochs"),
-    [
-        ("quick", 100_000, [3]),
-        ("normal", 300_000, [5, 2]),
-        ("high", 100_000, [21, 9]),
-        ("normal", 10_000_000, [1]),
-    ],
+    [("quick", 100_000, [3]), ("normal", 300_000, [5, 2]), ("normal", 10_000_000, [1])],
 )
 def test_effort_is_how_often_texts_are_read(effort: Effort, texts: int, epochs: list[int]) -> None:
+    """The last part alone is trained as it is served."""
     how: dict[str, Any] = {"words": "minilm", "size": 768, "seed": 1, "device": "cpu"}
     configs = make_configs("mine", "minilm", texts=texts, effort=effort, **how)
     assert [one.epochs for one in configs] == epochs
-    assert [one.distillation.ranking > 0 for one in configs] == [False, True][: len(epochs)]
     served = [one.words.four_bits for one in configs]
-    assert served == [one.distillation.dimensions == (64, 128, 256, 512) for one in configs]
-    assert served == [False, True][-len(epochs) :]  # the last is trained as it is served
+    assert served == [False, True][-len(epochs) :]
 
 
 def test_mixed_texts_are_two_halves_or_a_few_words() -> None:
@@ -143,13 +119,9 @@ def test_mixed_texts_are_two_halves_or_a_few_words() -> None:
     assert found == mixed(texts, "normal", seed=1) != mixed(texts, "normal", seed=2)
     assert len(set(found)) == len(found) > 300
     assert not set(found) & set(texts)
-    listed = {text for text in found if text.replace(" ", "").isalpha()}
-    assert {len(text.split()) for text in listed} >= {1, 2, 3, 4, 5}
-    halves = [
-        text.split() for text in found if "-" in text and text[0].isdigit() and text[-1].isdigit()
-    ]
+    halves = [text for text in found if re.fullmatch(r"\d-.*-\d+", text)]
     assert len(halves) > 100
-    for words in halves:
+    for words in map(str.split, halves):
         [start] = (one.split() for one in texts if one.split()[:2] == words[:2])
         [end] = (one.split() for one in texts if one.split()[-2:] == words[-2:])
         cuts = range(2, len(words) - 1)

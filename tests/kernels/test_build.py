@@ -1,22 +1,15 @@
 """setup.py where the kernels cannot be built, or are switched off."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
-from tests.process import ROOT
+from tests.process import ran
 
 
-def build(out: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", "--build-lib", out, "--build-temp", out],
-        cwd=ROOT,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def build(out: Path, **variables: str) -> CompletedProcess[str]:
+    setup = ("setup.py", "-q", "build_ext", "--build-lib", out, "--build-temp", out)
+    return ran(sys.executable, *setup, **variables)
 
 
 def test_a_build_that_fails_is_an_error_with_its_reason_and_a_remedy(tmp_path: Path) -> None:
