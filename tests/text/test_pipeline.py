@@ -1,26 +1,18 @@
 """The shipped pipeline in spaCy's hands: it is what the service serves."""
 
-import asyncio
 import pickle
 import random
-import sys
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import httpx
 import pytest
 import spacy
 from spacy.language import Language
-from spacy.tokenizer import Tokenizer
 from spacy.tokens import Doc, DocBin, Token
 
 import heedful.text.arc_parser  # noqa: F401  # registers it; an install has entry points for that
-from benchmarks.processes import bundles
-from heedful.runtime.service import Options, running
 from heedful.text.parse import fingerprint
-from heedful.text.tokenize import TextTokenizer
-from tests import asking
 from tests.shipped import BUNDLES
 
 TEXTS = 2000
@@ -86,33 +78,6 @@ def test_the_pipeline_gives_what_the_service_answers(nlp: Language, shipped: str
             body = {"inputs": doc.text, "model": "ms-san-sst2", "truncate": True}
             (sentence,) = client.post("/explain", json=body).json()["sentences"]
             assert served(sentence["tokens"]) == rows(doc)
-
-
-def test_a_request_passes_the_tokenizer_of_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[Language] = []
-    called: list[TextTokenizer] = []
-    load = spacy.load
-
-    def remembered(*arguments: Any, **options: Any) -> Language:
-        loaded.append(load(*arguments, **options))
-        return loaded[-1]
-
-    def note(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code is TextTokenizer.tokenize.__code__:
-            called.append(frame.f_locals["self"])
-
-    async def ask() -> None:
-        with bundles(["ms-san-sst2"], BUNDLES) as models:
-            async with running(Options(models, threads=1)) as service:
-                sys.setprofile(note)
-                await asking.classify(service, ["Gorgeous, isn't it?"])
-                sys.setprofile(None)
-
-    monkeypatch.setattr(spacy, "load", remembered)
-    asyncio.run(ask())
-    (nlp,) = loaded
-    assert called == [nlp.tokenizer]
-    assert type(called[0].rules) is Tokenizer
 
 
 def test_what_is_no_word_keeps_its_characters(nlp: Language) -> None:
