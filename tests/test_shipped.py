@@ -16,11 +16,9 @@ from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import ENCODER
 from heedful.runtime.bundles.golden import outputs
 from heedful.runtime.engine.graphs import encoder_feeds
-from heedful.runtime.explain.run import ExplainOptions
 from heedful.text.arrays import Floats
 from heedful.text.batch import collate
 from heedful.text.graph import open_session
-from heedful.text.trees import from_conllu, to_conllu
 from heedful.training import tasks
 from tests.asking import present
 from tests.datasets import DATA, needs_data
@@ -114,57 +112,6 @@ def test_the_papers_masks_and_each_heads_map(client: httpx.Client, name: str) ->
     drawing = displacy.render(sentence["tree"]["displacy"], style="dep", manual=True, jupyter=False)
     assert drawing.count('class="displacy-arrow"') == 7
     assert (BUNDLES / name / "explain.onnx").stat().st_size < 64_000  # it holds no weights
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_evidence_is_the_change_of_the_plain_routes_answer(client: httpx.Client, name: str) -> None:
-    """The shortened text is sent with the tree that is left, since another tree is another answer."""
-
-    def ask(path: str, **body: Any) -> Any:
-        answer = client.post(path, json={**body, "model": name})
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    paired = name.endswith(("nli", "relatedness"))
-    sides = ("premise", "hypothesis") if name.endswith("nli") else ("a", "b")
-    pair: dict[str, Any] = dict(zip(sides, (KIDS, "The kids are outside"), strict=True))
-    explained = ask("/explain", inputs=pair if paired else KIDS, evidence=True)
-    of, [weights, *_] = explained["evidence"]["of"], explained["evidence"]["sentences"]
-    tree = from_conllu(explained["sentences"][0]["tree"]["conllu"])
-    rests: list[Any] = [{"conllu": to_conllu(tree.without([i]))} for i in range(len(tree))]
-    if of == "cosine":
-        vectors = embed(client, [KIDS, *rests], name)
-        before, changed = 1.0, vectors[1:] @ vectors[0]
-    elif of == "relatedness":  # its own route takes no tree
-        before = explained["relatedness"]
-        changed = [ask("/explain", inputs={**pair, "a": rest})["relatedness"] for rest in rests]
-    else:
-        assert of == explained["prediction"]["label"]
-        before = explained["prediction"]["scores"][of]
-        if paired:
-            judged = ask("/nli", pairs=[{**pair, "premise": rest} for rest in rests])
-            changed = [result["scores"][of] for result in judged["results"]]
-        else:
-            ranked = ask("/classify", inputs=rests)
-            changed = [one["score"] for row in ranked for one in row if one["label"] == of]
-    np.testing.assert_allclose(weights["weights"], before - np.array(changed), atol=1e-5)
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_integrated_gradients_add_up_to_the_scores_change(name: str) -> None:
-    """Only the library gives them: they take too long for a service."""
-    paired = name.endswith(("nli", "relatedness"))
-    second = "The kids are outside" if paired else None
-    with heedful.load(BUNDLES / name) as model:
-        found = model.explain(KIDS, second, ExplainOptions(gradients=True)).answer
-    given = found["evidence"]["sentences"][0]["gradients"]
-    change = given["score"] - given["baseline"]
-    error = abs(sum(given["weights"]) - change) / abs(change)
-    assert error == pytest.approx(given["error"], abs=1e-9)
-    assert error <= 0.05
-    if "prediction" in found:  # in float32, where the answer may be int8's
-        label = found["prediction"]["label"]
-        assert given["score"] == pytest.approx(found["prediction"]["scores"][label], abs=0.01)
 
 
 def test_the_default_of_each_task(client: httpx.Client) -> None:

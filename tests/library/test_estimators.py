@@ -1,6 +1,5 @@
 """The estimators in scikit-learn's own tools, and the bundle that a classifier saves."""
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from heedful.export.bundle_writer import write
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.errors import BadInput, BundleError, StartupError
 from heedful.sklearn import HeedfulClassifier, SentenceEncoder
+from tests.process import ROOT, ran
 
 GOOD = ["good kids", "the dog is good", "two good hands", "a good man", "good", "good dog"]
 BAD = ["bad kids", "the dog is bad", "two bad hands", "a bad man", "bad", "bad dog"]
@@ -156,9 +156,8 @@ def test_a_bundle_that_is_replaced_in_a_running_notebook(models: Path, tmp_path:
 def test_a_random_state_without_a_seed_is_saved_as_0_and_booleans_as_files_spell_them(
     tmp_path: Path,
 ) -> None:
-    state = np.random.RandomState(3)
-    classifier = HeedfulClassifier("tiny-flat", random_state=state).fit(X, [True, False] * 6)
-    card = classifier.save(tmp_path / "tiny-mood")
+    classifier = HeedfulClassifier("tiny-flat", random_state=np.random.RandomState(3))
+    card = classifier.fit(X, [True, False] * 6).save(tmp_path / "tiny-mood")
     assert (card.training.seed, card.labels) == (0, ("false", "true"))
     classifier.set_params(random_state=np.int64(3))
     assert classifier.save(tmp_path / "tiny-mood").training.seed == 3
@@ -212,21 +211,16 @@ def test_a_saved_bundle_is_loaded_where_its_parser_is_found(
         heedful.load(tmp_path / "tiny-mood")
 
 
-def test_a_classifier_is_not_saved_over_its_model_or_other_files(
+def test_a_classifier_is_not_saved_over_its_model_or_by_a_name_of_no_bundle(
     models: Path, tmp_path: Path
 ) -> None:
+    """Nor over other files: tests/runtime/test_bundle.py."""
     classifier = HeedfulClassifier("tiny-flat").fit(X, Y)
-    card, notes = models / "tiny-flat" / "card.json", tmp_path / "notes" / "a.txt"
-    notes.parent.mkdir()
-    notes.write_text("years of work")
+    card = models / "tiny-flat" / "card.json"
     before = card.read_bytes()
-    for folder, reason in (
-        (card.parent, "tiny-flat: .*that the classifier uses: save into another"),
-        (notes.parent, "not empty: name a new folder"),
-    ):
-        with pytest.raises(BundleError, match=reason):
-            classifier.save(folder)
-    assert (card.read_bytes(), notes.read_text()) == (before, "years of work")
+    with pytest.raises(BundleError, match=r"tiny-flat: .*that the classifier uses: save"):
+        classifier.save(card.parent)
+    assert card.read_bytes() == before
     for name in ("My_Model", "mood.v2", "größe", "a b"):
         with pytest.raises(BadInput, match=rf"^'{name}' names no bundle: use a-z, 0-9 and -$"):
             classifier.save(tmp_path / name)
@@ -266,8 +260,6 @@ def test_without_the_extra_the_error_says_what_to_install(
     tmp_path: Path, missing: str, what: str
 ) -> None:
     (tmp_path / f"{missing}.py").write_text(f"raise ModuleNotFoundError(name={missing!r})\n")
-    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{FIT}"
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = ran(sys.executable, "-c", FIT, cwd=tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}")
     message = f"{what} the extra sklearn: pip install 'heedful[sklearn]'"
     assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {message}"

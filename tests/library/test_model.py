@@ -158,15 +158,20 @@ def others(pipeline: BuiltParser, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def test_a_text_is_explained_whole_or_on_request_cut(others: Path) -> None:
-    """`predict` reads 64 tokens of this model, curves are drawn up to 24."""
-    text, curves = "good kids " * 12 + "bad dog " * 8, ExplainOptions(curves=True)
+    """`predict` reads 64 tokens of this model, gradients are taken up to 48, curves are drawn up to 24."""
+    text, curves = "good kids " * 12 + "bad dog " * 13, ExplainOptions(curves=True)
     with heedful.load("tiny-long", models=others) as model:
         answered = dict(zip(model.labels, model.predict_proba([text])[0], strict=True))
-        explained = model.explain(text).answer["prediction"]["scores"]
+        explained = model.explain(text, evidence=True).answer["prediction"]["scores"]
         assert explained == pytest.approx(answered, abs=1e-5)
-        reason = r"has 40 tokens: tiny-long is explained up to 24 with curves.* set truncate=True"
-        with pytest.raises(BadInput, match=reason):
-            model.explain(text, options=curves)
+        for options, limit in (
+            (curves, "24 with curves"),
+            (ExplainOptions(gradients=True), "48 with gradients"),
+        ):
+            reason = rf"has 50 tokens: tiny-long is explained up to {limit}.* set truncate=True"
+            with pytest.raises(BadInput, match=reason) as caught:
+                model.explain(text, options=options)
+            assert caught.value.code == "input_too_long"
         cut = model.explain(text, options=curves, truncate=True)
     assert len(cut.tokens[0]) == 24
     assert cut.answer["prediction"]["scores"] != pytest.approx(answered, abs=1e-2)
@@ -193,43 +198,34 @@ TABLE = pd.DataFrame({"text": ["kids"], "label": ["dog"]})
 
 def test_pairs_in_every_shape(models: Path) -> None:
     named = [{"hypothesis": hypothesis, "premise": premise} for premise, hypothesis in PAIRS]
+    shapes: list[Any] = [named, (pair for pair in PAIRS), [list(pair) for pair in PAIRS]]
+    no_pairs: list[Any] = [{"a": "kids", "b": "dog"}, {"kids", "dog"}, None, "ab", ["kids"]]
+    listed = r"give a list of pairs, \[\(premise, hypothesis\)\]"
+    columns = r"df\[\['premise', 'hypothesis'\]\].to_dict\('records'\)"
+    wrong: list[tuple[Any, str]] = [
+        (named[0], "pairs is dict"),
+        (None, "pairs is NoneType"),
+        ([("kids", None)], r"pairs\[0\].hypothesis is a missing value: give a string"),
+        (PAIRS[0], rf"pairs\[0\] is a string: {listed}"),
+        (TABLE, f"pairs is a table: .* {columns}"),  # rows of other columns would be refused
+    ]
     with heedful.load("tiny-nli", models=models) as nli:
         expected = nli.nli(PAIRS)
-        pairs: Any
-        for pairs in (
-            named,
-            zip(*zip(*PAIRS, strict=True), strict=True),
-            (pair for pair in PAIRS),
-            [list(pair) for pair in PAIRS],
-            np.array(PAIRS),
-        ):
+        for pairs in (*shapes, np.array(PAIRS)):
             assert nli.nli(pairs) == expected
         assert nli.nli([]) == []
         assert nli.nli(*PAIRS[0]) == expected[0]
-        single = nli.nli(PAIRS, batch_size=1)
-        assert single[1] == pytest.approx(expected[1], abs=1e-6)
+        assert nli.nli(PAIRS, batch_size=1)[1] == pytest.approx(expected[1], abs=1e-6)
         remedy = "give two strings in a tuple, or a dictionary with only premise and hypothesis"
-        of_others = {"a": "kids", "b": "dog"}
-        no_pairs: list[Any] = [of_others, {"kids", "dog"}, None, "ab", ["kids"], np.array(1)]
-        for pair in ({**named[0], "label": "neutral"}, *no_pairs):
+        for pair in ({**named[0], "label": "neutral"}, *no_pairs, np.array(1)):
             with pytest.raises(BadInput, match=rf"pairs\[1\] is no pair: {remedy}"):
                 nli.nli([PAIRS[0], pair])
-        columns = r"df\[\['premise', 'hypothesis'\]\].to_dict\('records'\)"
-        listed = r"give a list of pairs, \[\(premise, hypothesis\)\]"
-        for pairs, reason in (
-            (named[0], "pairs is dict"),
-            (None, "pairs is NoneType"),
-            ([("kids", None)], r"pairs\[0\].hypothesis is a missing value: give a string"),
-            (PAIRS[0], rf"pairs\[0\] is a string: {listed}"),
-            (TABLE, f"pairs is a table: .* {columns}"),  # rows of other columns would be refused
-        ):
+        for pairs, reason in wrong:
             with pytest.raises(BadInput, match=reason):
                 nli.nli(pairs)
     with heedful.load(models / "tiny-related") as related:
-        named = [{"a": a, "b": b} for a, b in PAIRS]
-        np.testing.assert_array_equal(related.relatedness(named), related.relatedness(PAIRS))
-        scores = related.relatedness(PAIRS, batch_size=1)
-        np.testing.assert_allclose(scores, related.relatedness(PAIRS), atol=1e-6)
+        scores = related.relatedness([{"a": a, "b": b} for a, b in PAIRS])
+        np.testing.assert_array_equal(scores, related.relatedness(PAIRS))
 
 
 @pytest.mark.parametrize("prompt", [None, "query: "])

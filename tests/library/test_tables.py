@@ -59,7 +59,8 @@ def test_a_column_of_other_values_is_named(models: Path) -> None:
         assert rows["error"][0].as_py() == f"body is {kind}: give a string"
 
 
-def test_classify_and_nli(models: Path, model: Model) -> None:
+def test_classify(models: Path, model: Model) -> None:
+    """And pairs: tests/cli/test_ray_run.py."""
     first, blank, last = answers(
         table(models, "classify", "tiny-sst2"), text=["bad dog", " ", "two kids"]
     ).to_pylist()
@@ -69,14 +70,6 @@ def test_classify_and_nli(models: Path, model: Model) -> None:
     assert list(first["probabilities"]) == ["negative", "positive"]
     scores = [list(row["probabilities"].values()) for row in (first, last)]
     np.testing.assert_allclose(scores, model.predict_proba(texts), atol=1e-6)
-    pairs = table(models, "nli", "tiny-nli", "premise", "hypothesis")
-    with pairs.model as nli:
-        [expected] = nli.nli([("a dog", "two kids")])
-        columns = {"premise": ["a dog", "a dog"], "hypothesis": ["two kids", ""]}
-        judged, wrong = answers(pairs, **columns).to_pylist()
-    assert judged["probabilities"] == pytest.approx(expected)
-    assert judged["label"] == max(expected, key=expected.__getitem__)
-    assert wrong["error"].startswith("hypothesis is blank")
 
 
 def test_a_wrong_choice_is_an_error_at_once(models: Path) -> None:

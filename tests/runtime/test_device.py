@@ -6,7 +6,6 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,7 +20,7 @@ from benchmarks.driver import build_driver
 from benchmarks.processes import bundles
 from heedful.runtime.device import SHARE, resolve
 from tests.builders import build_bundle, build_parser
-from tests.process import PATIENCE, ROOT, Process, wait_for
+from tests.process import PATIENCE, ROOT, Process, ran, wait_for
 from tests.shipped import BUNDLES
 
 pytestmark = pytest.mark.skipif(resolve("auto") == "cuda", reason="says what happens without a GPU")
@@ -128,13 +127,9 @@ def test_a_driver_without_cuda_is_the_cpu_service(driver: dict[str, str], tmp_pa
 def test_cuda_that_is_asked_for_and_does_not_come_up_ends_in_one_line(
     driver: dict[str, str], there: bool
 ) -> None:
-    command = [sys.executable, "-m", "heedful", "serve", "--device", "cuda", "--port", "0"]
-    env = {**os.environ, **(driver if there else {})}
-    ran = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert ran.returncode == 1
-    (line,) = [line for line in ran.stderr.splitlines() if "listening" not in line]
-    assert "device is cuda, but CUDA does not come up (" in line
-    assert "install the gpu extra" in line
-    assert re.search(
-        "lib[a-zA-Z.0-9]+: cannot open" if there else "there is no NVIDIA driver", line
-    )
+    serve = ("-m", "heedful", "serve", "--device", "cuda", "--port", "0")
+    ended = ran(sys.executable, *serve, **(driver if there else {}))
+    assert ended.returncode == 1
+    (line,) = [line for line in ended.stderr.splitlines() if "listening" not in line]
+    missing = "lib[a-zA-Z.0-9]+: cannot open" if there else "there is no NVIDIA driver"
+    assert re.search(rf"device is cuda, but CUDA does not come up \(.*{missing}.*gpu extra", line)

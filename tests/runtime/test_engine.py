@@ -205,19 +205,6 @@ async def test_large_requests_leave_a_reserve_to_interactive_ones() -> None:
         await engine.wait_until_idle()
 
 
-async def test_a_bug_in_a_step_of_the_engine_does_not_stop_it(engine: Asked) -> None:
-    class Short(Squares):
-        def run(self, prepared: list[int]) -> list[int]:
-            return super().run(prepared)[1:]
-
-    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-    lost = engine.begin(Short(), [2])
-    await asyncio.sleep(0.01)
-    assert await engine.ask(Squares(), [3]) == [9]
-    lost.cancel()
-    await asyncio.wait([lost])
-
-
 async def test_a_request_that_was_cancelled_is_not_run(engine: Asked) -> None:
     runner = Squares(budget=4, seconds=0.002)
     gone = engine.begin(runner, range(1000, 2000))
@@ -242,7 +229,7 @@ async def test_a_batch_that_never_ends_is_told_and_not_waited_for(
         def run(self, prepared: list[int]) -> list[int]:
             began.set()
             end.wait()
-            return super().run(prepared)
+            return prepared
 
     monkeypatch.setattr(engine_module, "STUCK_SECONDS", 0.0)
     async with started(threads=1) as engine:

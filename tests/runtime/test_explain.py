@@ -1,6 +1,5 @@
 """Explanations of the built models, whose graphs are simple enough to be repeated in numpy, one sentence at a time."""
 
-import json
 from collections.abc import Callable
 from itertools import combinations, permutations
 from pathlib import Path
@@ -44,13 +43,14 @@ from tests.runtime.conftest import Running
 from tests.runtime.test_bundle import replace_file
 
 KIDS = "Two kids at a ballgame wash their hands"
-SST2, NLI = "tiny-sst2", "tiny-nli"
+SST2, NLI, RELATED = "tiny-sst2", "tiny-nli", "tiny-related"
 
 
 def ask(
     running: Running, *items: object, model: str | None = SST2, **asked: object
 ) -> tuple[list[TokenizedText], ExplainResult]:
-    task: Task = "explain" if len(items) == 1 else "nli"
+    pairs: Task = "relatedness" if model == RELATED else "nli"
+    task: Task = "explain" if len(items) == 1 else pairs
     options = ExplainOptions(**asked)  # type: ignore[arg-type]  # of tests
     result = running.ask(explain(running.service, items, options, task=task, model=model))  # type: ignore[arg-type]  # of tests
     return result.value
@@ -156,7 +156,9 @@ def test_a_pair_has_the_similarity_of_its_tokens_and_changes_of_one_sentence(
     assert sides(ask(running, "Kids", evidence=True)[1], "evidence") == [None]
 
 
-def test_a_model_without_labels_is_measured_by_the_vectors_cosine(running: Running) -> None:
+def test_a_model_without_labels_is_measured_by_the_vectors_cosine_or_its_score(
+    running: Running,
+) -> None:
     options = {"faithfulness": True, "ablation": True, "gradients": True}
     _, explained = ask(running, KIDS, model=NLI, **options)
     (deletion,), (evidence,) = sides(explained, "faithfulness"), sides(explained, "evidence")
@@ -167,6 +169,11 @@ def test_a_model_without_labels_is_measured_by_the_vectors_cosine(running: Runni
     assert evidence.margins is None
     path = evidence.gradients  # of zero vectors the mean is zero, whose cosine is 0
     assert (path.score, path.baseline) == pytest.approx((1, 0), abs=1e-6)
+    (text, _), explained = ask(running, KIDS, "Kids.", model=RELATED, evidence=True)
+    _, shorter = ask(running, text.parse.without([0]), "Kids.", model=RELATED)
+    assert explained.fields["evidence"]["of"] == "relatedness"
+    change = explained.fields["relatedness"] - shorter.fields["relatedness"]
+    assert sides(explained, "evidence")[0].weights[0] == pytest.approx(change, abs=1e-5)
 
 
 def test_a_given_tree_is_read_as_it_is_or_refused_or_cut(running: Running) -> None:
@@ -249,27 +256,6 @@ def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Runni
         assert 0 <= path.spread <= gradients.TOLERANCE
         assert abs(path.weights.sum() - change) / abs(change) == pytest.approx(path.error)
         assert len(path.correlations) == len(evidence.correlations)
-
-
-def test_intervals_are_halved_until_both_orders_agree(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def integrate(first: int, tolerance: float, most: int = 256) -> gradients.Gradients:
-        monkeypatch.setattr(gradients, "INTERVALS", first)
-        monkeypatch.setattr(gradients, "TOLERANCE", tolerance)
-        monkeypatch.setattr(gradients, "MAX_INTERVALS", most)
-        _, explained = ask(running, KIDS, gradients=True)
-        path: gradients.Gradients = sides(explained, "evidence")[0].gradients
-        return path
-
-    single, equal = integrate(1, 1.0), integrate(64, 1.0)
-    assert (single.intervals, equal.intervals, single.spread > 0.01) == (1, 64, True)
-    halved = integrate(1, single.spread / 8)
-    assert 1 < halved.intervals < 64
-    assert halved.spread <= single.spread / 8
-    far, near = (np.abs(path.weights - equal.weights).sum() for path in (single, halved))
-    assert near < far / 4
-    assert integrate(1, 0.0, most=20).intervals == 20
 
 
 def test_correlations_name_every_map_pooling_and_gate(running: Running) -> None:
@@ -386,13 +372,12 @@ def test_the_word_table_is_in_memory_once(bundle: Bundle) -> None:
     assert not OrtSession(bundle.files[ENCODER], "cpu", 1, zeros).run(feeds).any()
 
 
+BEYOND = '{"table": 1000000000}'
+
+
 def changed(content: bytes, **metadata: str) -> bytes:
-    """The graph with other metadata; of weights "beyond" the first would begin after the end of encoder.onnx."""
     model = onnx.load_from_string(content)
     known = {entry.key: entry.value for entry in model.metadata_props}
-    if metadata.get("weights") == "beyond":
-        weights = json.loads(known["weights"])
-        metadata["weights"] = json.dumps({**weights, min(weights): 10**9})
     onnx.helper.set_model_props(model, {**known, **metadata})
     serialised: bytes = model.SerializeToString()
     return serialised
@@ -403,12 +388,9 @@ def changed(content: bytes, **metadata: str) -> bytes:
     [
         (lambda _: b"no graph", r"\[ONNXRuntimeError\] : 7 : INVALID_PROTOBUF"),
         (lambda files: files[ENCODER], "its metadata: weights: Field required"),
-        (lambda f: changed(f[EXPLAIN], shared="[]"), "its metadata: shared: Input should be"),
-        (lambda f: changed(f[EXPLAIN], shared='{"a": "b"}'), "shared names no weights b"),
         (lambda f: changed(f[EXPLAIN], weights='{"b": 0}'), "do not agree on b, table"),
         (lambda f: changed(f[EXPLAIN], gate='["a", "b"]'), "gate names 2 of 1"),
-        (lambda f: changed(f[EXPLAIN], weights="{}", shared="{}"), "do not agree on table"),
-        (lambda f: changed(f[EXPLAIN], weights="beyond"), "lies outside encoder.onnx"),
+        (lambda f: changed(f[EXPLAIN], weights=BEYOND), "lies outside encoder.onnx"),
     ],
 )
 def test_a_graph_that_does_not_fit_is_refused_with_the_reason(

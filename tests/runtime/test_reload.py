@@ -4,7 +4,6 @@ import asyncio
 import gc
 import os
 import shutil
-import subprocess
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ from heedful.text import graph
 from heedful.text.parse import fingerprint
 from tests.asking import embed
 from tests.builders import BuiltParser, build_bundle
-from tests.process import PATIENCE
+from tests.process import ran
 from tests.runtime.conftest import Running, run
 from tests.runtime.test_bundle import replace_file
 
@@ -238,7 +237,7 @@ def test_a_folder_that_may_not_be_entered_is_named(tmp_path: Path) -> None:
     # Without what lets root into every folder.
     right = () if os.geteuid() else ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
     command = [*right, sys.executable, "-c", LIST, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    done = ran(*command)
     assert done.stdout == "[]\n"
     assert f"{tmp_path}/bundle is ignored: this user may not enter it" in done.stderr
 
