@@ -42,21 +42,10 @@ def test_the_head_reads_them_and_the_sentence_vector_ends_before_them(
         assert cosines[0] != cosines[1]
         index = typical(wide.encode(random_texts(4 * CENTROIDS)))
         np.testing.assert_array_equal(index.share(vectors_with_features), index.share(vectors))
-
-
-def test_a_linear_head_over_them_reads_the_sentence_vector(
-    tmp_path: Path, pipeline: BuiltParser
-) -> None:
-    build_bundle(tmp_path, pipeline, name="wide-nli", kind="nli", **SIZES)
-    rng = np.random.default_rng(0)
-    head = LinearHead(rng.normal(size=(2, SIZE)), rng.normal(size=2), ("sad", "glad"))
-    provenance = Provenance(
-        "mood", DataCard(name="m", rows=3, licence="none", note=""), "none", seed=1
-    )
-    card = write_bundle(read(tmp_path / "wide-nli"), head, provenance, tmp_path / "mood")
-    assert (card.dimension, card.head_features) == (SIZE, ADDED)
-    load = partial(heedful.load, models=tmp_path, parser=pipeline.folder)
-    with load("wide-nli") as base, load("mood") as mood:
-        vectors = base.encode(TEXTS, normalize_embeddings=False)
+    head = LinearHead(np.eye(2, SIZE), np.arange(2.0), ("sad", "glad"))
+    data = DataCard(name="m", rows=3, licence="none", note="")
+    mood = tmp_path / "mood"
+    write_bundle(read(tmp_path / "wide-nli"), head, Provenance("mood", data, "none", seed=1), mood)
+    with load("mood") as classifier:  # a head over them reads the sentence vector
         expected = softmax(head.logits(vectors))
-        np.testing.assert_allclose(mood.predict_proba(TEXTS), expected, atol=1e-5)
+        np.testing.assert_allclose(classifier.predict_proba(TEXTS), expected, atol=1e-5)

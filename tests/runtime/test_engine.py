@@ -134,24 +134,6 @@ async def test_requests_of_a_line_take_turns(engine: Asked) -> None:
     await first
 
 
-async def test_a_request_of_many_steps_lets_others_go_on_and_its_error_reaches_the_caller(
-    engine: Asked,
-) -> None:
-    def long() -> Steps[None]:
-        for _ in range(50):
-            time.sleep(0.001)
-            yield None
-        raise KeyError("a bug")
-
-    task = asyncio.create_task(engine.answer(Request(long(), rows=100)))
-    await asyncio.sleep(0)
-    await engine.ask(Squares(), [3])
-    assert not task.done()
-    with pytest.raises(KeyError, match="a bug"):
-        await task
-    assert engine.in_flight == 0
-
-
 async def test_a_bad_item_fails_alone(engine: Asked, caplog: pytest.LogCaptureFixture) -> None:
     runner = Squares()
     answers = (engine.ask(runner, numbers) for numbers in ([1], [-2], [3, 4]))

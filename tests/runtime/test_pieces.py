@@ -13,7 +13,6 @@ from heedful.runtime.bundles.card import TOKENIZER
 from heedful.runtime.errors import BadInput, BundleError
 from heedful.runtime.service import Options
 from heedful.text.parse import ParseJob, Parser
-from tests.asking import tokenize
 from tests.builders import ALPHA, BuiltParser, build_bundle, build_pieces, expected_embedding
 from tests.runtime.conftest import Running, run
 
@@ -49,16 +48,6 @@ def test_embed_gives_the_encoder_s_vectors(served: Running, parser: Parser) -> N
     others = [" ".join(rng.choice(words, size=rng.integers(1, 6))) for _ in range(200)]
     among = served.embed([*others, *texts], NAME).value[-4:]
     np.testing.assert_allclose(among, expected, atol=1e-5)
-
-
-def test_tokens_are_words_with_the_id_of_their_first_piece(served: Running) -> None:
-    result = served.ask(tokenize(served.service, ["the ballgame 中文 dog"], model=NAME))
-    (tokenized,) = result.value
-    assert tokenized.parse.tokens == ("the", "ballgame", "中文", "dog")
-    ids, _ = PIECES.split(["the", "ball", "dog"])
-    assert tokenized.ids.tolist() == [ids[0], ids[1], 1, ids[2]]
-    assert tokenized.known.tolist() == [True, True, False, True]
-    assert result.unlisted == 1
 
 
 def test_a_text_of_too_many_pieces_is_refused_or_cut_behind_a_word(

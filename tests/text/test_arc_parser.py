@@ -23,7 +23,6 @@ from heedful.text.structure import check_heads
 from heedful.text.tokenize import Chunk, Tokens
 from tests.arc_parser import LABELS, build_arc_parser
 from tests.builders import BuiltParser
-from tests.shipped import BUNDLES
 
 SENTENCE = "Two kids can't wash their hands. The dog is not good!!"
 WORDS = (
@@ -146,19 +145,6 @@ def test_a_full_table_of_words_is_begun_again_and_a_text_may_have_more(
         (expected, places), (rows, numbers) = large(tokens), small(tokens)
         np.testing.assert_array_equal(rows[numbers], expected[places])
         assert len(small) <= 4
-
-
-def test_the_shipped_parser_reads_trees() -> None:
-    texts = "Two kids at a ballgame wash their hands.", "The dog barks. Nobody can't hear it!!"
-    parser = Parser.load(BUNDLES / "parser")
-    kids, two = parser.parse([ParseJob(text, 64, tree=True) for text in texts])
-    assert kids.heads.dtype.char == np.dtype(np.int64).char, "orjson takes no other"
-    governors = dict(zip(kids.tokens, [kids.tokens[head] for head in kids.heads], strict=True))
-    expected = {"Two": "kids", "kids": "wash", "their": "hands", "hands": "wash", "wash": "wash"}
-    assert governors.items() >= expected.items()
-    assert kids.deps[kids.tokens.index("kids")] == "nsubj"
-    roots = [two.tokens[i] for i, head in enumerate(two.heads.tolist()) if head == i]
-    assert roots == ["barks", "hear"]
 
 
 def test_what_is_no_pipeline_is_named_with_the_remedy(tmp_path: Path) -> None:
