@@ -26,7 +26,7 @@ def data(page: str) -> Any:
 
 @given(st.text(min_size=1).filter(lambda word: word.split() == [word]))
 def test_any_word_is_text_and_never_markup(word: str) -> None:
-    """That it draws them, and loads nothing: tests/page/test_file.py, in a browser."""
+    """That it draws them, and loads nothing: tests/page/test_why.py, in a browser."""
     words = [word, "<script>alert(1)</script>", '"&']
     answer = {"model": "tiny-nli", "priors": {"direction": False}, "sentences": words}
     page = html({**answer, "similarity": np.eye(2)})

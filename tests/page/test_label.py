@@ -7,8 +7,16 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.page.accessible import accessible
-from tests.page.visiting import answer_again, ask_service, attach, enter, follow, save, visit
+from tests.page.visiting import (
+    accessible,
+    answer_again,
+    ask_service,
+    attach,
+    enter,
+    follow,
+    save,
+    visit,
+)
 
 BILL = "My credit card was charged twice, please send one payment back."
 LABELS = "billing%0Adelivery%0Aaccount%0Abroken product"
@@ -24,7 +32,7 @@ def test_labels_of_ones_own_are_tags(label: Page) -> None:
     """Each change asks again; the bars are the service's scores, with none of these apart."""
     field = label.get_by_label("Your labels", exact=True).and_(label.locator("input"))
     field.fill("sports, cooking")
-    with label.expect_response("**/classify") as answered:
+    with label.expect_response("**/classify"):
         field.press("Enter")
     expect(label.locator(".tags li")).to_have_count(6)
     with label.expect_response("**/classify"):
@@ -32,9 +40,8 @@ def test_labels_of_ones_own_are_tags(label: Page) -> None:
     with label.expect_response("**/classify") as answered:
         label.get_by_role("button", name="Remove the label billing").click()
     result = answer_again(label, answered.value)
-    labels = ["delivery", "account", "broken product", "sports"]
-    assert sorted(entry["label"] for entry in result["labels"]) == sorted(labels)
     shares = {entry["label"]: entry["score"] for entry in result["labels"]}
+    assert shares.keys() == {"delivery", "account", "broken product", "sports"}
     shares["None of these"] = result["none"]
     answer = label.locator("#answer-label:not([aria-busy])")
     expect(answer.locator(".bar")).to_have_count(5)
@@ -47,13 +54,17 @@ def test_labels_of_ones_own_are_tags(label: Page) -> None:
     parts = [float(share.removesuffix(" %")) / 100 for share in shown.values()]
     assert answer.locator(".bar > i").evaluate_all(widths) == pytest.approx(parts, abs=0.01)
 
-
-def test_none_of_the_labels_fits(label: Page) -> None:
-    """No label is in bold, and the heading says that none fits."""
     label.get_by_role("button", name="none of these").click()
-    answer = label.locator("#answer-label:not([aria-busy])")
     expect(answer.locator("h2")).to_have_text("None of these")
     expect(answer.locator(".scores > .best")).to_have_text(["None of these", re.compile("%")])
+
+
+def test_no_labels_are_asked_for(label: Page) -> None:
+    """And no answer is left to the labels before."""
+    for _ in range(4):
+        label.get_by_role("button", name="Remove the label").last.click()
+    expect(label.locator("#error")).to_have_text("Add a label or two first.")
+    expect(label.locator("#answer-label > *")).to_have_count(0)
 
 
 def test_an_example_brings_its_labels_and_a_classifier_its_examples(label: Page) -> None:
@@ -67,15 +78,10 @@ def test_an_example_brings_its_labels_and_a_classifier_its_examples(label: Page)
     expect(label.locator("#answer-label h2")).to_have_text(unsure + best)
     assert result["trust"]["typical"] < 0.1
     expect(label.locator("#answer-label .trust")).to_contain_text("texts that it learned from")
-    label.locator("#panel-label").get_by_text("Model card").click()
-    expect(label.locator("#panel-label .model dl")).to_contain_text("labelsacquisition, crude oil")
     label.locator("#model-label").select_option("ms-san-trec")
-    expect(label.locator("#tags")).to_be_hidden()
     label.get_by_role("button", name=re.compile("^Who painted")).click()
     expect(label.locator("#answer-label h2")).to_have_text("person")
-    expect(label.locator("#answer-label .trust")).to_have_count(0)
     label.get_by_role("button", name="Why this answer?").click()
-    expect(label.get_by_role("tab", name="Why")).to_have_attribute("aria-selected", "true")
     expect(label.locator("#why-text")).to_have_value(re.compile("^Who painted"))
     expect(label.locator("#answer-why .picture")).to_be_visible()
 
@@ -107,14 +113,6 @@ def test_a_file_is_labelled(label: Page, tmp_path: Path) -> None:
         assert row["label"] == (
             "None of these" if result["none"] > 0.5 else result["labels"][0]["label"]
         )
-
-
-def test_no_labels_are_asked_for(label: Page) -> None:
-    """And no answer is left to the labels before."""
-    for _ in range(4):
-        label.get_by_role("button", name="Remove the label").last.click()
-    expect(label.locator("#error")).to_have_text("Add a label or two first.")
-    expect(label.locator("#answer-label > *")).to_have_count(0)
 
 
 def test_a_text_may_have_several_labels_or_none(relating: str, browser: Browser) -> None:

@@ -2,7 +2,6 @@
 
 from urllib.parse import urljoin
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.page.visiting import HOST, enter, explained, visit
@@ -59,13 +58,13 @@ def test_a_link_holds_the_texts_that_are_searched(page: Page, browser: Browser) 
         expect(other.locator(".results .text")).to_have_text(["Two cats & a mouse", "One dog"])
 
 
-@pytest.mark.parametrize("alpha", ["50", "5O", "", "Infinity"])
-def test_a_link_keeps_a_large_alpha_and_a_damaged_one_is_refused(page: Page, alpha: str) -> None:
-    page.goto(urljoin(page.url, f"/#tab=why&why-text=A+dull+film&prior.alpha={alpha}"))
-    if alpha == "50":
-        expect(page.locator("#answer-why input[data-prior=alpha]")).to_have_value(alpha)
-    else:
-        expect(page.get_by_role("alert")).to_contain_text("priors.alpha")
+def test_a_link_keeps_a_large_alpha_and_a_damaged_one_is_refused(page: Page) -> None:
+    for alpha in ("5O", "50", "Infinity"):
+        page.goto(urljoin(page.url, f"/#tab=why&why-text=A+dull+film&prior.alpha={alpha}"))
+        if alpha == "50":
+            expect(page.locator("#answer-why input[data-prior=alpha]")).to_have_value(alpha)
+        else:
+            expect(page.get_by_role("alert")).to_contain_text("priors.alpha")
 
 
 def test_a_link_is_copied_from_a_page_without_https(browser: Browser, shipped: str) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.page.accessible import accessible
-from tests.page.visiting import ask_service, attach, save, width_of
+from tests.page.visiting import accessible, ask_service, attach, save, width_of
 
 LINES = [
     *("A dog runs on the beach", "The stock market fell", "Two dogs play by the sea", "I like tea"),
@@ -63,7 +62,6 @@ def test_the_first_paint_is_an_answered_example(browser: Browser, shipped: str) 
     page = context.new_page()
     page.goto(shipped)
     expect(page.locator(".results mark").first).to_be_visible()
-    expect(page.locator(".actions").first).to_be_visible()
     assert page.evaluate("window.shifted") < 0.1
     for part in (".results li", ".points canvas", ".clusters"):
         box = page.locator(part).first.bounding_box()
@@ -81,8 +79,7 @@ def test_results_are_the_nearest_texts_as_one_types(example: Page, tmp_path: Pat
     use(page, LINES)
     expect(page.locator("#query")).to_have_value("")
     expect(page.locator("#query")).to_be_focused()
-    cosines = []
-    for typed in ("d", "dog", "dogs", "a violin", "money"):
+    for typed in ("d", "dog", "a violin", "money"):
         page.locator("#query").fill(typed)
         question, *texts = vectors(page, [typed, *LINES])
         cosines = np.array(texts) @ question
@@ -90,8 +87,6 @@ def test_results_are_the_nearest_texts_as_one_types(example: Page, tmp_path: Pat
         expect(page.locator(".results .text")).to_have_text(order)
         nothing = page.get_by_text("Nothing here is close to the question")
         expect(nothing).to_have_count(int(cosines.max() < 0.3))
-    alike = [float(line.split()[0]) for line in page.locator(".results .meta").all_inner_texts()]
-    assert alike == pytest.approx(sorted(cosines, reverse=True), abs=0.006)
     save(page, page, "Save CSV", tmp_path / "search.csv")
     with (tmp_path / "search.csv").open(newline="") as file:
         saved = list(csv.DictReader(file))
@@ -147,24 +142,19 @@ def test_the_same_and_the_opposite_are_said(example: Page) -> None:
     assert "the opposite" not in "".join(messages)
     use(page, ["The shop is closed on Sunday.", "Is the shop open on Sunday?", "Dogs bark."])
     page.locator("#query").fill("The shop is open on Sunday.")
-    closed = page.locator(".results li").filter(has_text="closed")
-    expect(closed).to_contain_text("the opposite")
-    asked = page.locator(".results li").filter(has_text="Is the shop")
-    expect(asked).not_to_contain_text("the opposite")
+    opposite = page.locator(".results li").filter(has_text="the opposite")
+    expect(opposite).to_contain_text("closed")
+    expect(opposite).to_have_count(1)
 
 
 FILES: dict[str, tuple[str | bytes, str | list[str]]] = {
     "lines.txt": ("\ufeffA dog\r\n\r\nA cat\r\n", ["A dog", "A cat"]),
     "table.csv": ('id,Title,body\n1,"Dogs, and cats",x\n2,Birds,y\n', ["Dogs, and cats", "Birds"]),
-    "longest.csv": ("id;note\n1;a long text\n2;another text\n", ["a long text", "another text"]),
+    "longest.csv": ("id;note\n1;a long text\n2;another\n", ["a long text", "another"]),
     "one.csv": ("A dog\nA cat\n", ["A dog", "A cat"]),
     "windows.csv": ("id\ttext\n1\tA café\n2\tTea\n".encode("cp1252"), ["A café", "Tea"]),
     "utf16.txt": ("A café\nTea\n".encode("utf-16"), ["A café", "Tea"]),
-    "rows.jsonl": (
-        '{"text": "A dog"}\n{"text": "A \\u0000cat \\ud800"}\n',
-        ["A dog", "A cat \ufffd"],
-    ),
-    "strings.jsonl": ('"A dog"\n"A cat"\n', ["A dog", "A cat"]),
+    "rows.jsonl": ('{"text": "A dog"}\n"A \\u0000cat \\ud800"\n', ["A dog", "A cat \ufffd"]),
     "page.pdf": ("x", "page.pdf is no .txt, .csv or .jsonl file"),
     "empty.txt": ("\n \n", "empty.txt holds no text"),
     "bad.jsonl": ('{"text": "a"}\n{text}\n', "Line 2 is no JSON"),
@@ -207,29 +197,20 @@ def test_a_result_shows_the_other_cells_of_its_row(page: Page) -> None:
 
 
 def test_a_dropped_file_of_many_rows_with_columns(page: Page) -> None:
-    """The first 2,000 rows are taken; another column may be chosen. While they are read, the old results are pale."""
+    """The first 2,000 rows are taken; another column may be chosen."""
     rows = "".join(f"{i},note {i} of {i % 7},word{i % 5}\n" for i in range(2100))
-    pale = page.evaluate(
+    page.evaluate(
         """content => {
-            const pale = new Promise(done => new MutationObserver((_, self) => {
-                const view = document.querySelector(".old");
-                if (!view) return;
-                self.disconnect();
-                done(getComputedStyle(view.querySelector(".results")).opacity);
-            }).observe(document.querySelector("#answer-search"), {attributes: true, subtree: true}));
             const transfer = new DataTransfer();
             transfer.items.add(new File([content], "many.csv"));
             const panel = document.querySelector("#panel-search");
             panel.dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, bubbles: true}));
-            return pale;
         }""",
         "id,text,tag\n" + rows,
     )
-    assert float(pale) < 1
     named = page.locator("#search-collection .collected")
     expect(named).to_have_text("2,000 texts from many.csv: the first 2,000 of 2,100")
     expect(page.locator(".finding .timing")).to_contain_text("2,000 texts read in")
-    expect(page.locator(".old")).to_have_count(0)
     column = page.locator("#search-collection select")
     column.select_option("tag")
     expect(page.locator(".results .text").first).to_have_text(re.compile("^word"))
@@ -253,7 +234,6 @@ def test_near_duplicates_are_listed(page: Page) -> None:
     use(page, GRID)
     use(page, LINES)
     page.get_by_text("Near-duplicates (0)").click()
-    expect(page.locator("details.wide .key").first).to_contain_text("No two texts are 0.90 alike")
     use(page, texts)
     slider = page.get_by_label("At least this much alike")
     for least in ("0.7", "0.95"):
@@ -297,7 +277,7 @@ def test_the_map(example: Page) -> None:
     accessible(page)
 
 
-@pytest.mark.parametrize("lines", [LINES, GRID[:100], GRID], ids=["4", "100", "150"])
+@pytest.mark.parametrize("lines", [LINES, GRID], ids=["4", "150"])
 def test_the_matrix_is_whole(page: Page, lines: list[str]) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})
     use(page, lines)
@@ -305,14 +285,9 @@ def test_the_matrix_is_whole(page: Page, lines: list[str]) -> None:
     matrix.evaluate("one => { one.open = true; }")
     name = page.get_by_text(f"How alike every two of {len(lines)} texts are")
     expect(name).to_be_visible()
-    square = page.locator(".matrix canvas")
-    expect(square).to_be_visible()
-    box = square.bounding_box()
-    frame = page.locator(".square").bounding_box()
+    box = page.locator(".matrix canvas").bounding_box()
     assert box is not None
-    assert frame is not None
     assert box["width"] == box["height"] <= 700
-    assert box["width"] <= frame["width"]
     assert width_of(page) <= 1280
     page.locator(".square").focus()
     page.keyboard.press("ArrowRight")
@@ -326,10 +301,9 @@ def test_the_matrix_is_whole(page: Page, lines: list[str]) -> None:
         accessible(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_phone(page: Page, scheme: str) -> None:
+def test_on_a_phone_in_the_dark(page: Page) -> None:
     page.set_viewport_size({"width": 375, "height": 740})
-    page.select_option("#theme", scheme)
+    page.select_option("#theme", "dark")  # wide windows are light
     use(page, [*LINES, "x" * 400, ARABIC])
     arabic = page.locator(".results .text", has_text=ARABIC)
     expect(arabic).to_have_css("direction", "rtl")
@@ -338,7 +312,6 @@ def test_on_a_phone(page: Page, scheme: str) -> None:
         answer = page.locator(f"#answer-{tab.lower()}:not([aria-busy]) h2").first
         expect(answer).to_be_visible()
         assert width_of(page) <= 375
-        if scheme == "dark":  # wide windows are light
-            accessible(page)
+        accessible(page)
     page.select_option("#theme", "auto")
     page.get_by_role("tab", name="Search").click()

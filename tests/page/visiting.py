@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urljoin, urlsplit
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, Response, Route, expect
 
 PATIENCE = 60_000
@@ -23,6 +24,16 @@ FOLLOW = """link => new Promise(done => {
     history.replaceState(null, "", "#");
     location.hash = link;
 })"""
+
+
+def accessible(page: Page) -> None:
+    """axe finds nothing serious or critical."""
+    # A later axe has this rule among its defaults.
+    rules = {"label-content-name-mismatch": {"enabled": True}}
+    options = {"resultTypes": ["violations"], "rules": rules}
+    violations = Axe().run(page, options=options).response["violations"]
+    found = [(violation["id"], violation["impact"]) for violation in violations]
+    assert [one for one in found if one[1] in ("serious", "critical")] == []
 
 
 @contextmanager
