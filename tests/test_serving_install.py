@@ -5,6 +5,7 @@ import shutil
 import sys
 import venv
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -93,12 +94,10 @@ def test_it_imports_and_serves_in_a_project_with_the_same_names(
         (bundles / name).symlink_to(ROOT / "bundles" / name)
     flags = {"models": str(bundles), "port": "0", "processes": "1"}
     service = Process(tmp_path / "log", flags, {}, [python.with_name("heedful")], hostile)
-    try:
+    with closing(service):
         url = service.ready()
         answer = httpx.post(url + "/embed", json={"inputs": "Two kids."}, timeout=PATIENCE)
         assert answer.status_code == 200, answer.text
-    finally:
-        service.close()
 
 
 def test_what_trains_imports_in_a_project_with_the_same_names(hostile: Path) -> None:
@@ -165,31 +164,20 @@ def test_both_wheels_are_all_that_an_empty_folder_needs(with_bundles: Path, tmp_
         "print(json.dumps(vectors.tolist()))\n"
     )
     loaded = json.loads(run(with_bundles, script, cwd=folder))
-    messy = tmp_path / "messy.csv"
-    messy.write_bytes(
-        b'\xef\xbb\xbfid;Message\r\n1;"I love it; thanks"\r\n2;\r\n\r\n3;"never ""again"""\r\n'
-    )
-    heedful = with_bundles.with_name("heedful")
-    predict = ("predict", messy, "--model", "ms-san-sentiment", "--text-column", "Message")
-    head, first, blank, *_ = run(heedful, *predict, "--out", "-", cwd=folder).splitlines()
-    assert (head, blank) == ("id,Message,predicted,score", "2,,,")
-    labelled, _, score = first.rpartition(",")
-    assert labelled == "1,I love it; thanks,positive"
-    assert 0.5 < float(score) <= 1
+    heedful, reviews = with_bundles.with_name("heedful"), tmp_path / "reviews.csv"
+    reviews.write_text("text\nI love it\n")
+    predict = ("predict", reviews, "--model", "ms-san-sentiment", "--out", "-")
+    assert "\nI love it,positive," in run(heedful, *predict, cwd=folder)
     for command in ("distill", "tune"):  # which need torch to run
         assert "heedful" in run(heedful, command, "--help", cwd=folder).partition("Example:")[2]
-    flags = {"port": "0", "processes": "2"}
-    service = Process(tmp_path / "log", flags, {}, [with_bundles.with_name("heedful")], folder)
-    try:
-        with httpx.Client(base_url=service.ready(), timeout=PATIENCE) as client:
-            shipped = {path.parent.name for path in (ROOT / "bundles").glob("*/card.json")}
-            assert {one["name"] for one in client.get("/models").json()["models"]} == shipped
-            for name in shipped:
-                body = {"inputs": ["Two kids wash their hands."], "model": name}
-                answer = client.post("/embed", json=body)
-                assert answer.status_code == 200, answer.text
-                if name == "ms-san-embed":
-                    np.testing.assert_array_equal(np.float32(answer.json()), np.float32(loaded))
-    finally:
-        service.close()
+    service = Process(tmp_path / "log", {"port": "0", "processes": "2"}, {}, [heedful], folder)
+    with closing(service), httpx.Client(base_url=service.ready(), timeout=PATIENCE) as client:
+        shipped = {path.parent.name for path in (ROOT / "bundles").glob("*/card.json")}
+        assert {one["name"] for one in client.get("/models").json()["models"]} == shipped
+        for name in shipped:
+            body = {"inputs": ["Two kids wash their hands."], "model": name}
+            answer = client.post("/embed", json=body)
+            assert answer.status_code == 200, answer.text
+            if name == "ms-san-embed":
+                np.testing.assert_array_equal(np.float32(answer.json()), np.float32(loaded))
     assert list(folder.iterdir()) == []
