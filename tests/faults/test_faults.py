@@ -8,26 +8,13 @@ import pytest
 from benchmarks.soak.chaos import chaos
 from benchmarks.soak.endurance import for_requests, mixed_traffic, overload
 from benchmarks.soak.scenarios import Place, reload, terminate
-from tests.builders import build_models
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny")
-    build_models(folder)
-    return folder
-
-
 @pytest.fixture
-def place(tiny: Path, tmp_path: Path) -> Place:
-    return Place(tiny, "tiny-sst2", tmp_path)
+def place(models: Path, tmp_path: Path) -> Place:
+    return Place(models, "tiny-sst2", tmp_path)
 
 
 async def test_sigterm_loses_no_request_that_was_taken(place: Place) -> None:
