@@ -15,7 +15,7 @@ from rich.console import Console
 from sklearn.metrics import f1_score
 
 import heedful
-from heedful.cli.fit_candidate import Candidate, Problem, best, finalists
+from heedful.cli.fit_candidate import Candidate, Problem, best
 from heedful.cli.fit_page import COLUMNS
 from heedful.cli.fit_report import Report
 from heedful.cli.fit_run import FitOptions, fit_rows
@@ -370,15 +370,3 @@ def test_class_weights_count_in_the_choice_too() -> None:
             held = HeldOut(rows, logits, targets, rows * 0, balanced=balanced)
             weighed.append(replace(one, held=held))
         assert best(weighed).name == wins
-
-
-def test_candidates_of_different_rows_are_compared_on_the_same_ones() -> None:
-    """Words alone are best on all 500 rows, and right for 40 of the first 100, which an encoder was held out on."""
-    both = of_rows("both", np.arange(500) % 2 == 0, 1, **BOTH)
-    words = of_rows("words", np.arange(500) >= 60, 1, words=True, vectors=False)
-    worse, better = candidate("encoder", 35, 1), candidate("encoder", 60, 1)
-    found = [(one.name, one.held.score) for one in finalists([both, words, better])]
-    assert found == [("words", 0.4), ("encoder", 0.6)]
-    assert best([both, words, better]) is better
-    assert best([both, words, worse]) is words
-    assert len(best([both, words, worse]).held.rows) == 500

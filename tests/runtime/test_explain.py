@@ -15,7 +15,6 @@ from scipy.stats import spearmanr
 from heedful.runtime.answers import TokenizedText
 from heedful.runtime.bundles.bundle import Bundle, read
 from heedful.runtime.bundles.card import ENCODER, EXPLAIN
-from heedful.runtime.engine.session import OrtSession
 from heedful.runtime.engine.work import run_now
 from heedful.runtime.errors import BadInput, BundleError
 from heedful.runtime.explain import gradients
@@ -26,7 +25,7 @@ from heedful.runtime.explain.graph import MAX_TOKENS, ExplainGraph
 from heedful.runtime.explain.run import ExplainOptions, log_odds
 from heedful.runtime.model_registry import Task
 from heedful.text.arrays import Doubles
-from heedful.text.batch import PAD, Sentence, collate
+from heedful.text.batch import PAD, Sentence
 from heedful.text.structure import without
 from heedful.text.trees import build
 from heedful.text.vocab import Vocab
@@ -358,18 +357,6 @@ def test_the_sentence_is_capped_by_tokens_and_by_maps(bundle: Bundle) -> None:
     assert graph.max_tokens == MAX_TOKENS
     graph.names = {**graph.names, "maps": ["one"] * 64}
     assert graph.max_tokens == 64  # 64 maps of 64 x 64
-
-
-def test_the_word_table_is_in_memory_once(bundle: Bundle) -> None:
-    """Both sessions read it where the bundle's file was read to."""
-    content = np.frombuffer(bundle.files[ENCODER], np.uint8)
-    graph = ExplainGraph(bundle.files, bundle.card)
-    assert 0 < graph.shared["table"].data_ptr() - content.ctypes.data < len(content)
-    assert len(bundle.files[EXPLAIN]) < len(bundle.files[ENCODER]) + 3000
-    feeds = graph.feeds(collate([Sentence(np.array([2, 3, 4]), np.array([0, 0, 1]))]))
-    del feeds["dependency"]
-    zeros = ExplainGraph({**bundle.files, ENCODER: bytes(len(content))}, bundle.card).shared
-    assert not OrtSession(bundle.files[ENCODER], "cpu", 1, zeros).run(feeds).any()
 
 
 BEYOND = '{"table": 1000000000}'

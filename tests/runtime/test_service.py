@@ -9,9 +9,12 @@ import pytest
 
 from heedful.runtime.answers import softmax
 from heedful.runtime.bundles.card import Card, ScoreCard
+from heedful.runtime.engine.cache import VectorCache
 from heedful.runtime.engine.session import OrtSession
+from heedful.runtime.engine.work import encode, run_now
 from heedful.runtime.errors import StartupError
 from heedful.runtime.model_registry import default
+from heedful.runtime.observer import Observer
 from heedful.runtime.service import Options, Service
 from heedful.text.batch import Sentence
 from heedful.text.parse import ParseJob, Parser
@@ -83,6 +86,30 @@ def test_int8_graphs_answer_on_the_cpu_and_the_service_says_so(
         np.testing.assert_allclose(twice, 2 * once, atol=1e-6)
         answer = running.ask(explain(running.service, [TEXT], model="twice-sst2"))
         np.testing.assert_allclose(answer.value[1].sentences[0].embedding[0], twice[0], atol=1e-5)
+
+
+def test_the_bytes_of_kept_vectors_are_bounded_and_none_keeps_its_batch() -> None:
+    cache = VectorCache(1000, Observer(), limit=10_000)
+    for number, vector in enumerate(np.ones((50, 100), np.float32)):
+        cache.put(("version", None, b"%d" % number), vector)
+    assert 0 < cache.bytes <= 10_000
+    assert 0 < len(cache) < 20
+    last, large = (("version", None, b"%d" % number) for number in (49, 50))
+    cache.put(large, np.ones(10_000, np.float32))  # beyond the limit alone
+    (vector,) = cache.get([last, large]).values()
+    assert vector.base is None
+
+
+def test_equal_sentences_are_encoded_once(running: Running) -> None:
+    model = running.service.registry.models["tiny-sst2"]
+    sentences = [model.vocab.sentence(["dog"], np.arange(1))] * 5
+    for cache in (None, VectorCache(10, Observer())):
+        work = next(encode(model.encoder, sentences, cache))
+        assert work is not None
+        assert len(work.items) == 1
+        vectors = run_now(encode(model.encoder, sentences, cache)).vectors
+        assert vectors.shape == (5, model.card.width)
+        assert len(np.unique(vectors, axis=0)) == 1
 
 
 def test_a_folder_without_bundles_ends_the_start_with_the_remedy(tmp_path: Path) -> None:

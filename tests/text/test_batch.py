@@ -96,22 +96,6 @@ def test_the_key_tells_words_and_trees_apart() -> None:
     assert len({other.key for other in (*same, *others)}) == 1 + len(others)
 
 
-def test_sentences_of_pieces_are_padded_by_words_and_by_pieces() -> None:
-    first = Sentence(np.array([2, 7, 8, 9, 3]), np.array([1, 1]), np.array([1, 2]))
-    second = Sentence(np.array([2, 5, 6, 4, 3]), np.array([0, 0, 1]), np.array([1, 1, 1]))
-    third = Sentence(np.array([2, 9, 3]), np.array([0]), np.array([1]))
-    batch = collate([first, second, third])
-    assert batch.ids.tolist() == [[2, 7, 8, 9, 3], [2, 5, 6, 4, 3], [2, 9, 3, PAD, PAD]]
-    assert batch.heads.tolist() == [[1, 1, 2], [0, 0, 1], [0, 1, 2]]
-    assert batch.lengths.tolist() == [2, 3, 1]
-    assert batch.pieces is not None
-    assert batch.pieces.tolist() == [[1, 2, 0], [1, 1, 1], [1, 0, 0]]
-    last = batch.rows(np.array([2]))
-    assert (last.ids.tolist(), last.heads.tolist()) == ([[2, 9, 3, PAD, PAD]], [[0]])
-    assert last.pieces is not None
-    assert last.pieces.tolist() == [[1]]
-
-
 @pytest.mark.parametrize(
     "vocab", [Vocab(["two", "kids"], composed=50), build_pieces()], ids=["words", "pieces"]
 )

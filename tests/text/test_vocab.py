@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from heedful.text import composition
 from heedful.text.batch import PAD, collate
 from heedful.text.composition import FEATURES, SIGNATURE, SIGNATURES, features, shape
+from heedful.text.hashed_words import product
 from heedful.text.plain import CACHED_WORDS, MAX_CACHED_LENGTH, plain_word
 from heedful.text.vocab import SPECIAL, UNKNOWN, Vocab
 
@@ -103,26 +104,19 @@ def test_a_misspelling_shares_more_with_its_word_than_another_word_does() -> Non
     assert {word: shape(word) for word in shapes} == shapes
 
 
-def test_a_sentence_numbers_its_composed_words_and_a_batch_renumbers_them() -> None:
+def test_a_batch_has_the_features_of_its_composed_words_once_and_in_order() -> None:
     vocab = Vocab(["film", "good"], ROWS)
-    first = vocab.sentence(["Good", "iOS", "film", "18.2"], np.arange(4))
-    second = vocab.sentence(["awsome", "good"], np.arange(2))
-    listed = vocab.sentence(["film"], np.arange(1))
-    assert first.ids.tolist() == [3, -1, 2, -2]
-    assert listed.features is None
-    assert vocab.known(first).tolist() == [True, False, True, False]
-    assert vocab.word_ids(first).tolist() == [3, UNKNOWN, 2, UNKNOWN]
-    batch = collate([first, listed, second])
+    texts = ["Good iOS film 18.2", "film", "awsome good"]
+    sentences = [vocab.sentence(text.split(), np.arange(len(text.split()))) for text in texts]
+    batch = collate(sentences)
     assert batch.ids.tolist() == [[3, -1, 2, -2], [2, 0, 0, 0], [-3, 3, 0, 0]]
-    assert batch.features is not None
     expected = composition.matrix(["iOS", "18.2", "awsome"], ROWS)
     np.testing.assert_array_equal(batch.features, expected)
-    assert collate([listed]).features is None
+    assert collate(sentences[1:2]).features is None
     keys = {vocab.sentence([word], np.arange(1)).key for word in ("iOS", "ios", "film")}
     assert len(keys) == 3
-    curly, straight = (vocab.sentence([word], np.arange(1)).features for word in ("o’er", "o'er"))
-    assert curly is not None
-    np.testing.assert_array_equal(curly, straight)
+    curly, straight = (vocab.sentence([word], np.arange(1)).key for word in ("o’er", "o'er"))
+    assert curly == straight
 
 
 def test_what_it_remembers_of_strangers_is_bounded() -> None:
@@ -132,3 +126,11 @@ def test_what_it_remembers_of_strangers_is_bounded() -> None:
     vocab.ids([f"x{i}" for i in range(CACHED_WORDS)])
     assert len(vocab._cache) <= CACHED_WORDS
     assert vocab.ids(["Dog", "x"]).tolist() == [2, UNKNOWN]
+
+
+@pytest.mark.parametrize("count", [0, 1, 65])
+def test_the_product_of_hashed_words_is_numpys(count: int) -> None:
+    random = np.random.default_rng(1)
+    rows = random.standard_normal((count, 900))
+    matrix = random.standard_normal((900, 50))
+    np.testing.assert_allclose(product(rows, matrix), np.einsum("nd,de->ne", rows, matrix))
