@@ -88,7 +88,8 @@ def load(options: FitOptions) -> Model:
 
 
 def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, options: FitOptions) -> None:
-    few = [*rows(64), ("five", "an awful awful film")]
+    long = [("one", f"a film {'so ' * 14}bad"), ("five", f"a film {'so ' * 14}good")]
+    few = [*rows(64), ("five", "an awful awful film"), *long]  # the tiny bundle reads 16 tokens
     test = write(tmp_path / "test.csv", [("five", "great"), ("one", "poor"), ("two", "so")])
     options = replace(options, test=test)
     card, report, shown = fit(write(tmp_path / "stars.csv", few), options)
@@ -98,7 +99,7 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, options: FitOptio
     with load(options) as model:
         assert model.predict(["awful evening", "great!"]).tolist() == ["one", "five"]
     (score,) = card.scores
-    assert (score.rows, score.split) == (65, "held out, 5 parts")
+    assert (score.rows, score.split) == (67, "held out, 5 parts")
 
     kinds = ("TF-IDF", "frozen vectors", "TF-IDF + frozen vectors")
     names = [one["name"] for one in report["candidates"]]
@@ -109,33 +110,24 @@ def test_few_rows_end_in_a_bundle_and_a_report(tmp_path: Path, options: FitOptio
     assert f"{chosen['name']} *" in shown
     wrong = {"line": 66, "text": "an awful awful film", "label": "five", "answer": "one"}
     assert report["suspects"][0] == wrong
-    assert np.trace(report["confusion"]) / 65 == pytest.approx(chosen["score"])
+    assert np.trace(report["confusion"]) / 67 == pytest.approx(chosen["score"])
     for label, words in (("five", GOOD), ("one", BAD)):
         assert set(words) <= set(report["words"][label])
         assert all(word.isalnum() for word in " ".join(report["words"][label]).split())
-    assert [(one["label"], one["rows"]) for one in report["classes"]] == [("five", 33), ("one", 32)]
+    assert [(one["label"], one["rows"]) for one in report["classes"]] == [("five", 34), ("one", 33)]
     tested = report["test"]
     assert tested["score"] == pytest.approx(2 / 3)
     assert (tested["unknown_labels"], tested["log_loss"]) == (["two"], None)
     assert report["skipped"][0]["why"].startswith("fewer than 500 rows")
     assert "labels that no training row has, which count as wrong: two" in shown
-    assert report["truncated"] == {"rows": 0, "max_tokens": 16}
-    assert "trained on too" not in shown
-    assert "32 of the 65 rows repeat the text of another row" in shown.replace("\n", " ")
-    page = (options.out / "report.html").read_text()
-    said = ("Words that decide", "an awful awful film", "Wilson", "which count as wrong: two")
-    assert all(one in page for one in said)
-
-
-def test_rows_that_are_cut_are_counted(tmp_path: Path, options: FitOptions) -> None:
-    """The tiny bundle reads 16 tokens."""
-    long = [("one", f"a film {'so ' * 14}bad"), ("five", f"a film {'so ' * 14}good")]
-    file = write(tmp_path / "stars.csv", [*rows(40), *long])
-    _, report, shown = fit(file, replace(options, effort="quick"))
     assert report["truncated"] == {"rows": 2, "max_tokens": 16}
-    said = "2 rows (5%) are longer than 16 tokens: no candidate reads the rest of them"
-    assert said in shown
-    assert said in (options.out / "report.html").read_text()
+    assert "trained on too" not in shown
+    assert "32 of the 67 rows repeat the text of another row" in shown.replace("\n", " ")
+    page = (options.out / "report.html").read_text()
+    cut = "2 rows (3%) are longer than 16 tokens: no candidate reads the rest of them"
+    assert cut in shown
+    titles = ("Words that decide", "an awful awful film", "Wilson", "which count as wrong: two")
+    assert all(title in page for title in (*titles, cut))
 
 
 PRAISE = (

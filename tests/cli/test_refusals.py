@@ -81,7 +81,6 @@ REFUSED = {
         ("127.0.0.1:1", r"--ray: no cluster answers at 127.0.0.1:1 \(.*refused\): start one there"),
         ("ray://127.0.0.1:1", "no cluster answers at ray://127.0.0.1:1"),
         ("127.0.0.1:many", "'127.0.0.1:many' is neither local, auto nor host:port"),
-        ("cluster", "'cluster' is neither local, auto nor host:port"),
     ],
     "predict --out o.csv {}": [
         ("upper.csv --text-column body", r"no column 'body': .*; did you mean 'Body'\?; set --tex"),
@@ -89,9 +88,7 @@ REFUSED = {
         ("score.csv", "score.csv:2: a column is named 'score', as one that is added: rename it"),
         ("mixed.jsonl", r"other columns than the rows before it .*write \.jsonl"),
         ("premise.csv --model tiny-nli", "no column 'hypothesis': .*; set --premise-column"),
-        ("nowhere.csv", r"cannot read nowhere\.csv"),
         ("t.csv --out o.xlsx", "o.xlsx: the suffix must be one of .csv, .tsv, "),
-        ("t.csv --model tiny", "no bundle 'tiny'"),
         ("t.csv --model tiny-flat", "tiny-flat has no labels: give yours with --labels a,b,c"),
         ("t.csv --labels a,b --model tiny-sst2", "has its own, .*leave --labels or"),
         ("t.csv --labels a,b --premise-column a", "--labels are for one text a row"),
@@ -113,14 +110,12 @@ REFUSED = {
         (f"{KIDS} --to t.csv/x.html", "--to: cannot write t.csv/x.html"),
         (f"{KIDS} --model tiny-sst2 --priors word=false", "tiny-sst2 has no such prior"),
         (f"{KIDS} --priors word", "'word' is not name=true"),
-        (f"{KIDS} --priors word=off", "'word=off' is not name=true"),
         (f"{KIDS} --priors word=1", r"--priors: word: Input should be a valid boolean\Z"),
         (f"{KIDS} --priors tree=false", "--priors: tree: Extra inputs are not permitted"),
         (f"{KIDS} --priors alpha=-1", "--priors: alpha: Input should be greater than or equal"),
     ],
     "selftest --url {}": [
         ("http://127.0.0.1:9", r"no answer from http://127\.0\.0\.1:9"),
-        ("localhost", "no answer from localhost: unknown url type"),
     ],
     "fit stars.csv --base tiny-flat --out o {}": [
         ("--out Stars", "--out: 'Stars' names no bundle"),
@@ -146,7 +141,6 @@ REFUSED = {
     ],
     f"train --device cuda --run o {ROOT}/configs/{{}}.toml": [
         ("ms-san-snli", NO_GPU),
-        ("teachers/minilm-sst2", NO_GPU),
     ],
     "distill {}": [
         ("minilm texts.txt --out 'My Model'", "names no bundle: use a-z, 0-9 and -"),

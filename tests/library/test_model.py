@@ -124,7 +124,7 @@ def test_a_pickle_loads_it_again(models: Path, tmp_path: Path) -> None:
 def test_an_explanation_is_the_services_and_draws_itself(
     model: Model, served: dict[str, Any], tmp_path: Path
 ) -> None:
-    """tests/cli/test_explain.py has its page, tests/runtime/test_evidence.py its numbers."""
+    """tests/cli/test_explain.py has its page, tests/runtime/test_explain.py its numbers."""
     explained = model.explain(TEXTS[0], options=EXPLAINED)
     assert repr(explained) == f"<Explanation tiny-sst2: {TEXTS[0]!r}>"
     assert explained.tokens == [TEXTS[0].split()]
@@ -380,7 +380,7 @@ def test_labels_of_the_callers(models: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("precision", get_args(Precision))
 def test_vectors_in_fewer_bits(model: Model, precision: Precision) -> None:
-    """tests/app/test_array_answers.py has their numbers."""
+    """tests/app/test_answers.py has their numbers."""
     vectors = model.encode(TEXTS, precision=precision)
     np.testing.assert_array_equal(vectors, as_precision(model.encode(TEXTS), precision))
     alone = [model.encode(text, precision=precision) for text in ("bad", ["bad"])]

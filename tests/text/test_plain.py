@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from heedful.text.invisible import INVISIBLE, without_invisible
-from heedful.text.parse import Parse, ParseJob, Parser
+from heedful.text.parse import Parser
 from heedful.text.plain import MAX_PLAIN, plain, plain_word
-from tests.text.test_parse import spans
+from tests.text.test_parse import read, spans
 
 APOSTROPHES = "’‘‛ʼ′＇`´\x92"
 NFKC = partial(unicodedata.normalize, "NFKC")
@@ -129,7 +129,7 @@ QUOTED = "The “best” film isn't   one we’d see; they can't."
 def test_tokens_are_the_users_and_the_tree_is_that_of_the_plain_text(
     parser: Parser, typed: str, meant: str
 ) -> None:
-    parse, expected = (_parse(parser, each) for each in (typed, meant))
+    parse, expected = (read(parser, each) for each in (typed, meant))
     assert parse.tokens == spans(parse)
     assert list(map(plain_word, parse.tokens)) == list(map(plain_word, expected.tokens))
     assert parse.heads.tolist() == expected.heads.tolist()
@@ -176,7 +176,7 @@ def test_the_tree_is_the_same_with_invisible_characters_and_offsets_are_exact(
     typed = text
     for place, unseen in sorted(inserted, reverse=True):
         typed = typed[:place] + unseen + typed[place:]
-    parse, expected = (_parse(parser, each) for each in (typed, text))
+    parse, expected = (read(parser, each) for each in (typed, text))
     assert parse.heads.tolist() == expected.heads.tolist()
     assert parse.deps == expected.deps
     assert list(map(plain_word, parse.tokens)) == list(expected.tokens)
@@ -186,8 +186,8 @@ def test_the_tree_is_the_same_with_invisible_characters_and_offsets_are_exact(
 
 @pytest.mark.parametrize("unseen", ["\u200b", "\U000e0020", "\x1b[0m", "\x07"])
 def test_before_a_text_any_number_is_passed_over(parser: Parser, unseen: str) -> None:
-    assert _parse(parser, unseen * 2 * MAX_PLAIN).tokens == ()
-    parse = _parse(parser, f"{unseen * 2 * MAX_PLAIN}It isn't {unseen} good.")
+    assert read(parser, unseen * 2 * MAX_PLAIN).tokens == ()
+    parse = read(parser, f"{unseen * 2 * MAX_PLAIN}It isn't {unseen} good.")
     assert parse.tokens == ("It", "is", "n't", "good", ".")
     assert parse.starts[0] == len(unseen) * 2 * MAX_PLAIN
 
@@ -197,7 +197,7 @@ def test_before_a_text_any_number_is_passed_over(parser: Parser, unseen: str) ->
     ["👍", "👍🏽", "❤️", "👨‍👩‍👧", "👩🏽‍💻", "🇩🇪", "1️⃣", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🏳️‍🌈", "☎︎"],
 )
 def test_an_emoji_is_one_token(parser: Parser, emoji: str) -> None:
-    parse = _parse(parser, f"So {emoji}, it {emoji} is.")
+    parse = read(parser, f"So {emoji}, it {emoji} is.")
     assert parse.tokens == spans(parse) == ("So", emoji, ",", "it", emoji, "is", ".")
 
 
@@ -205,8 +205,3 @@ def test_an_emoji_is_one_token(parser: Parser, emoji: str) -> None:
 def test_of_a_long_text_the_end_stays_as_it_is(beginning: str) -> None:
     text = beginning * MAX_PLAIN
     assert plain(text)[0].endswith(text[MAX_PLAIN + len(beginning) :])
-
-
-def _parse(parser: Parser, text: str) -> Parse:
-    (parse,) = parser.parse([ParseJob(text, 64, tree=True)])
-    return parse
