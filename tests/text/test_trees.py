@@ -46,7 +46,7 @@ def test_both_shapes_can_be_read_again(heads: Ints, data: st.DataObject) -> None
 
 
 @pytest.mark.parametrize(
-    ("arcs", "message"),
+    ("arcs", "reason"),
     [
         ([(1, 1)], r"arcs\[0\] goes from 1 to 1"),
         ([(0, 1), (2, 1)], r"arcs\[1\] goes from 2 to 1"),
@@ -55,10 +55,10 @@ def test_both_shapes_can_be_read_again(heads: Ints, data: st.DataObject) -> None
         ([(0, 1), (0, 2)], r"arcs\[1\] is the second arc that points to word 0"),
     ],
 )
-def test_arcs_that_are_no_tree_are_refused(arcs: list[tuple[int, int]], message: str) -> None:
-    words = [{"text": text, "tag": ""} for text in ("two", "kids", "wash")]
+def test_arcs_that_are_no_tree_are_refused(arcs: list[tuple[int, int]], reason: str) -> None:
+    words = [{"text": text} for text in ("two", "kids", "wash")]
     rows = [{"start": start, "end": end, "label": "dep", "dir": "left"} for start, end in arcs]
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=reason):
         from_displacy({"words": words, "arcs": rows})
 
 
