@@ -54,6 +54,9 @@ def test_the_file_holds_what_the_library_explains(
     )
     with library.load(model, models=models) as loaded:
         found = loaded.explain(KIDS, second, options=options)
+        if model == "tiny-several":  # whose scores do not add up to 1
+            scores = list(found.answer["prediction"]["scores"].values())
+            np.testing.assert_allclose(scores, loaded.predict_proba([KIDS])[0], atol=1e-6)
     assert file.read_text("utf-8") == found.html
     answer = data(file.read_text("utf-8"))
     assert len(answer["evidence"]["sentences"]) == (1 if second is None else 2)

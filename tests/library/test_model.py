@@ -146,21 +146,11 @@ def test_an_explanation_is_the_services_and_draws_itself(
     assert (tmp_path / "page.html").read_text() == explained.html
 
 
-@pytest.fixture(scope="module")
-def others(pipeline: BuiltParser, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Bundles of a model of 64 tokens, a model that abstains, and a model of several labels."""
-    folder = tmp_path_factory.mktemp("others")
-    shutil.copytree(pipeline.folder, folder / "parser")
-    build_bundle(folder, pipeline, name="tiny-long", max_tokens=64, explain=True)
-    build_bundle(folder, pipeline, name="tiny-unsure", abstain=0.9)
-    build_bundle(folder, pipeline, name="tiny-several", multi_label=True, explain=True)
-    return folder
-
-
-def test_a_text_is_explained_whole_or_on_request_cut(others: Path) -> None:
+def test_a_text_is_explained_whole_or_on_request_cut(tmp_path: Path, pipeline: BuiltParser) -> None:
     """`predict` reads 64 tokens of this model, gradients are taken up to 48, curves are drawn up to 24."""
+    build_bundle(tmp_path, pipeline, name="tiny-long", max_tokens=64, explain=True)
     text, curves = "good kids " * 12 + "bad dog " * 13, ExplainOptions(curves=True)
-    with heedful.load("tiny-long", models=others) as model:
+    with heedful.load(tmp_path / "tiny-long", parser=pipeline.folder) as model:
         answered = dict(zip(model.labels, model.predict_proba([text])[0], strict=True))
         explained = model.explain(text, evidence=True).answer["prediction"]["scores"]
         assert explained == pytest.approx(answered, abs=1e-5)
@@ -175,21 +165,6 @@ def test_a_text_is_explained_whole_or_on_request_cut(others: Path) -> None:
         cut = model.explain(text, options=curves, truncate=True)
     assert len(cut.tokens[0]) == 24
     assert cut.answer["prediction"]["scores"] != pytest.approx(answered, abs=1e-2)
-
-
-def test_predictions_of_models_that_abstain_or_give_several_labels(others: Path) -> None:
-    with heedful.load("tiny-unsure", models=others) as unsure:
-        best, labels = unsure.predict_proba(TEXTS).max(axis=1), unsure.predict(TEXTS)
-        assert [label is None for label in labels] == (best < 0.9).tolist()
-        assert set(labels) - {None} <= set(unsure.labels)
-    with heedful.load("tiny-several", models=others) as several:
-        np.testing.assert_array_equal(several.predict(TEXTS), several.predict_proba(TEXTS) >= 0.5)
-        explanation = several.explain(TEXTS[0])
-        assert "judgement(answer, true)" in explanation.html
-        explained = explanation.answer["prediction"]["scores"]
-        probable = dict(zip(several.labels, several.predict_proba(TEXTS[:1])[0], strict=True))
-        assert explained == pytest.approx(probable, abs=1e-6)
-        assert sum(explained.values()) != pytest.approx(1)
 
 
 TABLE = pd.DataFrame({"text": ["kids"], "label": ["dog"]})
