@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -124,6 +124,8 @@ def written(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> 
 
 @settings(max_examples=200)
 @given(st.sampled_from(FILES), st.integers(0), st.integers(0, 255))
+@example(CARD, 0, 0)
+@example(ENCODER, 0, 0)
 def test_a_missing_file_and_any_changed_byte_are_found(
     tmp_path_factory: pytest.TempPathFactory,
     written: dict[str, bytes],
