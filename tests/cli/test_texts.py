@@ -108,10 +108,11 @@ def test_parquet() -> None:
         return list(Texts(file, "t", "parquet", columns))
 
     table: dict[str, list[object]] = {"text": ["dog", "cat", None], "id": [5, 6, 7]}
+    bytes_as_ids: dict[str, list[object]] = {"text": ["a"], "id": [b"5"]}
     for columns, refused, said in (
         (Columns(), table, "t:3: the text is blank"),
         (Columns("body"), table, "no column 'body': it holds text, id; set --text-c"),
-        (Columns(id="id"), {"text": ["a"], "id": [b"5"]}, "t:1: 'id' must be a string or a number"),
+        (Columns(id="id"), bytes_as_ids, "t:1: 'id' must be a string or a number"),
     ):
         with pytest.raises(CommandError, match=said):
             read(refused, columns)

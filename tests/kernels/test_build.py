@@ -4,12 +4,12 @@ import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from tests.process import ran
+from tests.process import ROOT, ran
 
 
 def build(out: Path, **variables: str) -> CompletedProcess[str]:
     setup = ("setup.py", "-q", "build_ext", "--build-lib", out, "--build-temp", out)
-    return ran(sys.executable, *setup, **variables)
+    return ran(sys.executable, *setup, cwd=ROOT, **variables)
 
 
 def test_a_build_that_fails_is_an_error_with_its_reason_and_a_remedy(tmp_path: Path) -> None:

@@ -67,7 +67,8 @@ def drive(library: Path, graphs: Path) -> subprocess.CompletedProcess[str]:
         "ASAN_OPTIONS": "detect_leaks=0",  # the interpreter frees nothing at its end
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
-    return ran(sys.executable, "-m", "tests.kernels.drive", library, graphs, **environment)
+    drive = (sys.executable, "-m", "tests.kernels.drive", library, graphs)
+    return ran(*drive, cwd=ROOT, **environment)
 
 
 def test_no_operator_reads_or_writes_outside_its_arrays(graphs: Path, tmp_path: Path) -> None:

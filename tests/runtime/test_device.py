@@ -128,7 +128,7 @@ def test_cuda_that_is_asked_for_and_does_not_come_up_ends_in_one_line(
     driver: dict[str, str], there: bool
 ) -> None:
     serve = ("-m", "heedful", "serve", "--device", "cuda", "--port", "0")
-    ended = ran(sys.executable, *serve, **(driver if there else {}))
+    ended = ran(sys.executable, *serve, cwd=ROOT, **(driver if there else {}))
     assert ended.returncode == 1
     (line,) = [line for line in ended.stderr.splitlines() if "listening" not in line]
     missing = "lib[a-zA-Z.0-9]+: cannot open" if there else "there is no NVIDIA driver"
