@@ -129,11 +129,17 @@ def _shipped(papers: Sequence[dict[str, Any]], bundles: Path) -> Iterator[str]:
 
 def _data(bundles: Path) -> Iterator[str]:
     yield "## Data of the shipped models\n"
-    rows = [
-        (f"`{card['name']}`", data["name"], f"{data['rows']:,}", data["licence"], data["note"])
-        for card in _cards(bundles)
-        for data in card["training"]["data"]
-    ]
+    cards = {card["name"]: card for card in _cards(bundles)}
+    rows: list[tuple[str, ...]] = []
+    for name, card in cards.items():
+        start = Path(card["training"]["start"]).name
+        before = cards[start]["training"]["data"] if start in cards and start != name else []
+        rows += [(f"`{name}`", f"all of `{start}`", "", "", "")] if before else []
+        rows += [
+            (f"`{name}`", data["name"], f"{data['rows']:,}", data["licence"], data["note"])
+            for data in card["training"]["data"]
+            if data not in before
+        ]
     yield from markdown_table(("bundle", "trained on", "rows", "licence of the data", ""), rows)
 
 
