@@ -106,7 +106,7 @@ async def test_ids_are_embedded_as_their_texts(
         ([[107], "kids"], "invalid_type", "input[1]"),
         ([[]], "invalid_input", "input[0]"),
     ):
-        body = {"input": wrong, "model": "tiny-flat"}
+        body: dict[str, object] = {"input": wrong, "model": "tiny-flat"}
         check(await client.post("/v1/embeddings", json=body), 422, code, param)
 
 
