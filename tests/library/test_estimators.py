@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
 
 import heedful
 from heedful.export.bundle_writer import write
@@ -30,6 +31,28 @@ X, Y = GOOD + BAD, ["glad"] * 6 + ["sad"] * 6
 @pytest.fixture(autouse=True)
 def _bundles(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_MODELS", str(models))
+
+
+CHECKS = [
+    estimator_checks.check_no_attributes_set_in_init,
+    estimator_checks.check_get_params_invariance,
+    estimator_checks.check_set_params,
+    estimator_checks.check_estimator_cloneable,
+    estimator_checks.check_estimator_repr,
+    estimator_checks.check_estimator_tags_renamed,
+    estimator_checks.check_valid_tag_types,
+    estimator_checks.check_do_not_raise_errors_in_init_or_set_params,
+    estimator_checks.check_mixin_order,
+]
+"""The checks of check_estimator without a matrix of numbers: it runs no others for texts."""
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "estimator", [SentenceEncoder("tiny-flat"), HeedfulClassifier("tiny-flat")]
+)
+def test_scikit_learns_checks_of_what_takes_texts(check: Any, estimator: Any) -> None:
+    check(type(estimator).__name__, estimator)
 
 
 def test_the_encoder_in_a_pipeline_and_a_grid_search() -> None:
