@@ -83,9 +83,7 @@ async def test_models_and_info_say_what_is_in_use(serve: Serve, truncate: bool) 
         **{"embed": "tiny-flat", "classify": "tiny-sst2", "zero-shot": "tiny-flat"},
         **{"nli": "tiny-nli", "relatedness": "tiny-related", "explain": "tiny-sst2"},
     }
-    card = cards["tiny-sst2"]
-    assert (card["task"], card["encoder"]["name"], card["max_tokens"]) == ("sst2", "tiny", 16)
-    assert (card["dimension"], card["labels"]) == (DIMENSION, list(LABELS["classification"]))
+    assert cards["tiny-sst2"]["labels"] == list(LABELS["classification"])
     assert (info["device"], info["provider"]) == ("cpu", "CPUExecutionProvider")
     assert info["limits"]["max_batch_inputs"] == info["max_client_batch_size"] == 64
     assert info["precision"] == dict.fromkeys(MODELS, "float32")
@@ -93,7 +91,6 @@ async def test_models_and_info_say_what_is_in_use(serve: Serve, truncate: bool) 
     assert info["versions"] == {name: card["version"] for name, card in cards.items()}
     assert info["model_id"] == info["served_model_name"] == "tiny-flat"
     assert info["model_type"] == {"embedding": {"pooling": "tiny"}}
-    assert info["model_dtype"] == "float32"
     assert info["max_input_length"] == cards["tiny-flat"]["max_tokens"] < 40
     assert info["auto_truncate"] is embedded.is_success is truncate
     assert info["version"]

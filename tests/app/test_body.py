@@ -15,8 +15,6 @@ from pydantic import TypeAdapter, ValidationError
 from heedful.app.errors import BodyTooLarge, MalformedBody
 from heedful.app.http.body import MAX_CONTAINERS, MAX_DEPTH, parse_json
 from heedful.app.routes.compat.kserve_tensors import InferRequest
-from heedful.app.routes.compat.openai import EmbeddingsRequest
-from heedful.app.routes.compat.predict import PredictRequest
 from heedful.app.schemas.request_bodies import EmbedRequest, ManyPairs
 from heedful.app.settings import Settings
 from tests.app.conftest import Serve
@@ -98,9 +96,7 @@ FIELDS = {f"field{i}": i for i in range(1000)}
 @pytest.mark.parametrize(
     ("kind", "body"),
     [
-        (PredictRequest, {"inputs": [[{}] * 1000]}),
         (EmbedRequest, {"inputs": {"displacy": {"words": [{}] * 1000, "arcs": [{}] * 1000}}}),
-        (EmbeddingsRequest, {"model": "a", "input": [["a"] * 1000] * 10}),
         (InferRequest, {"inputs": [TENSOR] * 10}),
         (ManyPairs, {"pairs": [FIELDS] * 10}),
     ],

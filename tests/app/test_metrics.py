@@ -92,17 +92,6 @@ async def test_every_metric_counts_what_it_says(serve: Serve) -> None:
     assert "word" not in str(page)
 
 
-async def test_the_page_is_in_the_format_of_the_largest_weight(client: Client) -> None:
-    for accept, expected in (
-        ("application/openmetrics-text;version=1.0.0;q=0.6, text/plain;q=0.3", "openmetrics"),
-        ("application/openmetrics-text;q=0.1, text/plain;q=0.3", "plain"),
-        ("text/html", "plain"),
-    ):
-        answer = await client.get("/metrics", headers={"Accept": accept})
-        assert expected in answer.headers["Content-Type"].partition(";")[0], accept
-        assert answer.text.endswith("# EOF\n") == (expected == "openmetrics")
-
-
 BOUNDS = (1, 2, 4)
 Sample = tuple[str, tuple[tuple[str, str], ...], float]
 

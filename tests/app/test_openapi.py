@@ -27,7 +27,7 @@ from schemathesis.checks import (
 
 from heedful.app.application import create_app
 from heedful.app.settings import Settings
-from tests.app.bodies import INFER, bodies, path_of
+from tests.app.bodies import bodies, path_of
 from tests.app.conftest import KEY, Serve, held, in_flight
 from tests.app.posting import JSON, Client, app_of, bearer, error_of
 from tests.process import PATIENCE, Process
@@ -47,21 +47,6 @@ def test_the_committed_document_is_the_served_one_and_every_route_has_a_body() -
     assert json.loads(json.dumps(DOCUMENT)) == COMMITTED, "run `make openapi`"
     posted = {path for path, operations in COMMITTED["paths"].items() if "post" in operations}
     assert {path for path in posted if "{version}" not in path} == {*BODIES, "/models/reload"}
-
-
-@pytest.mark.parametrize("path", BODIES)
-def test_no_text_and_no_list_of_inputs_may_be_empty_and_ndjson_is_where_it_is_taken(
-    path: str,
-) -> None:
-    operation = DOCUMENT["paths"][path]["post"]
-    schema = operation["requestBody"]["content"]["application/json"]["schema"]
-    assert takes(schema, bodies("a")[path])
-    if path != INFER:  # its texts may be nested
-        assert not takes(schema, bodies("")[path])
-    if path != "/explain":  # it takes no list
-        assert not takes(schema, bodies("a", count=0)[path])
-    for part in (operation["requestBody"], operation["responses"]["200"]):
-        assert ("application/x-ndjson" in part["content"]) == (path != INFER)
 
 
 def test_every_answer_has_a_schema_and_every_json_body_an_example() -> None:

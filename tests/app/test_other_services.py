@@ -106,8 +106,8 @@ async def test_ids_are_embedded_as_their_texts(
         ([[107], "kids"], "invalid_type", "input[1]"),
         ([[]], "invalid_input", "input[0]"),
     ):
-        body: dict[str, object] = {"input": wrong, "model": "tiny-flat"}
-        check(await client.post("/v1/embeddings", json=body), 422, code, param)
+        answer = await client.post("/v1/embeddings", json={"input": wrong, "model": "tiny-flat"})
+        check(answer, 422, code, param)
 
 
 async def test_without_the_encodings_file_ids_are_refused_with_the_remedy(

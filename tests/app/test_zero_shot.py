@@ -114,14 +114,6 @@ async def test_the_best_labels_a_single_one_and_a_hundred(client: Client) -> Non
     assert "at most 100" in check(answer, 422, "invalid_value", "labels")["message"]
 
 
-async def test_an_answer_does_not_depend_on_other_texts_or_the_labels_order(client: Client) -> None:
-    many = [TEXTS[i % len(TEXTS)] for i in np.random.default_rng(0).permutation(60)]
-    rows = await ask(client, "/classify", inputs=many, labels=LABELS[::-1])
-    alone = {text: await ask(client, "/classify", inputs=text, labels=LABELS) for text in TEXTS}
-    for text, row in zip(many, rows, strict=True):
-        np.testing.assert_allclose(scores(row["labels"]), scores(alone[text]["labels"]), atol=1e-4)
-
-
 @pytest.mark.parametrize("name", ["tiny-flat", "tiny-nli", "tiny-sst2"])
 async def test_a_model_of_either_kind_is_enough_and_of_neither_is_refused(
     serve: Serve, client: Client, models: Path, tmp_path: Path, name: str
