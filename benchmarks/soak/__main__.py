@@ -223,7 +223,7 @@ def _page(measured: dict[str, Any]) -> str:
         "",
         "Written by `make soak` (`benchmarks/soak/__main__.py`) from its measurements on the shipped bundles:",
         f"{usable_cores()} cores ({platform.machine()}), {_memory():.0f} GB, with the clients on the same machine.",
-        "Five of the scenarios run briefly in every test run (`tests/faults`). Times are those of this machine, which",
+        "Seven of the scenarios run briefly in every test run (`tests/faults`). Times are those of this machine, which",
         "also ran the clients. `make chaos` runs the strict clients alone.",
         "",
         REPORTS.read_text().rstrip(),

@@ -6,7 +6,6 @@ import shlex
 import tomllib
 from typing import Any
 
-import pytest
 import yaml
 from packaging.requirements import Requirement
 
@@ -79,19 +78,14 @@ def test_compose_gives_the_service_time_to_stop_and_opens_it_to_this_machine() -
         assert all(port.startswith("127.0.0.1:") for port in service["ports"])
 
 
-@pytest.mark.parametrize(
-    ("system", "machine", "runtime"),
-    [
+def test_there_is_one_onnx_runtime_that_pypi_has_on_each_platform() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [Requirement(requirement) for requirement in project["dependencies"]]
+    for system, machine, runtime in (
         ("linux", "x86_64", "onnxruntime-gpu"),
         ("linux", "aarch64", "onnxruntime"),
         ("darwin", "arm64", "onnxruntime"),
-    ],
-)
-def test_there_is_one_onnx_runtime_that_pypi_has_there(
-    system: str, machine: str, runtime: str
-) -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [Requirement(requirement) for requirement in project["dependencies"]]
-    where = {"sys_platform": system, "platform_machine": machine}
-    names = [one.name for one in wanted if not one.marker or one.marker.evaluate(where)]
-    assert [name for name in names if name.startswith("onnxruntime")] == [runtime]
+    ):
+        where = {"sys_platform": system, "platform_machine": machine}
+        names = [one.name for one in wanted if not one.marker or one.marker.evaluate(where)]
+        assert [name for name in names if name.startswith("onnxruntime")] == [runtime]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.soak.abuse import long_headers, pipelines
 from benchmarks.soak.chaos import chaos
 from benchmarks.soak.endurance import for_requests, mixed_traffic, overload
 from benchmarks.soak.scenarios import Place, reload, terminate
@@ -41,6 +42,12 @@ async def test_overload_is_refused_and_accepted_requests_are_answered(place: Pla
     stormy = await overload(place, seconds=2, calibration=1)
     assert stormy.requests["429"] > 0
     assert stormy.requests["200"] > 0
+
+
+async def test_floods_cost_no_memory(place: Place) -> None:
+    """Headers without an end, and pipelined requests whose answers nobody reads."""
+    assert (await long_headers(place, megabytes=30)).megabytes_grown < 20
+    assert (await pipelines(place, connections=40)).megabytes_grown < 50
 
 
 async def test_memory_does_not_grow(place: Place) -> None:
