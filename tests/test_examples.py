@@ -1,4 +1,4 @@
-"""Each program of examples/, run as it is: it is short, and prints what its docstring promises."""
+"""Each program of examples/, run as it is: it prints what its docstring promises."""
 
 import io
 import runpy
@@ -62,9 +62,5 @@ def test_a_program_asks_a_running_service(name: str, tmp_path: Path, shipped: st
     assert [said for said in OF_A_SERVICE[name] if said not in shown] == [], shown
 
 
-def test_all_programs_run_here_and_are_short() -> None:
-    programs = {file.stem: file.read_text() for file in FOLDER.glob("*.py")}
-    assert set(programs) == {*ALONE, *OF_A_SERVICE}
-    assert max(len(text.splitlines()) for text in programs.values()) < 40
-    page = (FOLDER / "README.md").read_text()
-    assert all(f"[{name}.py]({name}.py)" in page for name in programs)
+def test_all_programs_run_here() -> None:
+    assert {file.stem for file in FOLDER.glob("*.py")} == {*ALONE, *OF_A_SERVICE}

@@ -1,7 +1,6 @@
 """`heedful distill` and `heedful tune`: bundles of one's own texts, and what decides their training."""
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -112,20 +111,14 @@ def test_effort_is_how_often_texts_are_read(effort: Effort, texts: int, epochs: 
     assert served == [False, True][-len(epochs) :]
 
 
-def test_mixed_texts_are_two_halves_or_a_few_words() -> None:
+def test_mixed_texts_are_new_and_as_many_as_are_wanted() -> None:
     texts = [" ".join(f"{row}-{i}" for i in range(6 + row)) for row in range(6)]
     texts += ["one two three four five six"[: 4 * row] for row in range(1, 7)] + ["7 " * 41]
-    found = mixed(texts, "normal", seed=1)
-    assert found == mixed(texts, "normal", seed=1) != mixed(texts, "normal", seed=2)
-    assert len(set(found)) == len(found) > 300
-    assert not set(found) & set(texts)
-    halves = [text for text in found if re.fullmatch(r"\d-.*-\d+", text)]
-    assert len(halves) > 100
-    for words in map(str.split, halves):
-        [start] = (one.split() for one in texts if one.split()[:2] == words[:2])
-        [end] = (one.split() for one in texts if one.split()[-2:] == words[-2:])
-        cuts = range(2, len(words) - 1)
-        assert any(words == [*start[:cut], *end[cut - len(words) :]] for cut in cuts)
+    made = mixed(texts, "normal", seed=1)
+    assert made == mixed(texts, "normal", seed=1) != mixed(texts, "normal", seed=2)
+    assert len(set(made)) == len(made) > 300
+    assert not set(made) & set(texts)
+    assert set(" ".join(made).split()) <= set(" ".join(texts).split())
     assert mixed(["日本語のテキスト"], "normal", seed=1) == []
     many = random_texts(taught_vectors.FEWEST)
     assert mixed(many, "quick", seed=1) == []
