@@ -141,7 +141,6 @@ def test_a_bundle_that_is_replaced_in_a_running_notebook(models: Path, tmp_path:
     classifier = HeedfulClassifier("tiny-flat", **places).fit(X, Y)
     pipeline = make_pipeline(SentenceEncoder("tiny-flat", **places), LogisticRegression(C=100))
     pipeline.fit(X, Y)
-    old = joblib.hash(pipeline[0].transform(X))
     write(tmp_path / "tiny-flat", other.card.fields(), other.files)
     with pytest.raises(BundleError, match=r"tiny-flat: .* HeedfulClassifier was fitted on"):
         classifier.save(tmp_path / "tiny-mood")
@@ -151,8 +150,7 @@ def test_a_bundle_that_is_replaced_in_a_running_notebook(models: Path, tmp_path:
     fitted = r"tiny-flat: .* SentenceEncoder was fitted on .*: fit it"
     with pytest.raises(BundleError, match=fitted):
         pipeline.predict(X)
-    assert joblib.hash(pipeline.fit(X, Y)[0].transform(X)) != old
-    assert pipeline.predict(X).tolist() == Y
+    assert pipeline.fit(X, Y).predict(X).tolist() == Y
 
 
 def test_a_random_state_without_a_seed_is_saved_as_0_and_booleans_as_files_spell_them(

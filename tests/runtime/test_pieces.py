@@ -1,16 +1,12 @@
-"""A bundle of a model that reads pieces: loaded, refused, and served together with one of words."""
+"""A bundle of a model that reads pieces: its vectors, and texts that are too long for it."""
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from heedful.export import bundle_writer
-from heedful.runtime.bundles import bundle
-from heedful.runtime.bundles.card import TOKENIZER
-from heedful.runtime.errors import BadInput, BundleError
+from heedful.runtime.errors import BadInput
 from heedful.runtime.service import Options
 from heedful.text.parse import ParseJob, Parser
 from tests.builders import ALPHA, BuiltParser, build_bundle, build_pieces, expected_embedding
@@ -25,7 +21,6 @@ def served(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> I
     models = tmp_path_factory.mktemp("pieces")
     shutil.copytree(pipeline.folder, models / "parser")
     build_bundle(models, pipeline, name=NAME, pieces=PIECES, cost="quadratic")
-    build_bundle(models, pipeline, name="tiny-words")
     with run(Options(models, threads=1)) as served:
         yield served
 
@@ -62,17 +57,3 @@ def test_a_text_of_too_many_pieces_is_refused_or_cut_behind_a_word(
     result = served.embed([longer, full], NAME, truncate=True)
     assert (result.truncated, result.tokens) == (1, 5 + 8)
     np.testing.assert_allclose(result.value[0], reference(longer, parser, 5), atol=1e-6)
-    assert served.embed([longer], "tiny-words").truncated == 0
-
-
-def test_a_limit_beyond_the_graph_s_is_refused(served: Running, tmp_path: Path) -> None:
-    """The graph has places for 40 pieces."""
-    folder = served.service.options.models / NAME
-    card = bundle.read(folder).card
-    files: dict[str, Path | bytes] = {name: folder / name for name in card.files}
-    for limit in (3, 40):
-        files[TOKENIZER] = build_pieces(limit).text.encode()
-        bundle_writer.write(tmp_path / NAME, card.fields(), files)
-    files[TOKENIZER] = build_pieces(41).text.encode()
-    with pytest.raises(BundleError, match=r"encoder\.onnx: does not run on ids \(1, 41\)"):
-        bundle_writer.write(tmp_path / NAME, card.fields(), files)
