@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from heedful.export.weight_sharing import share_weights
 from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import (
     CARD,
@@ -33,7 +34,7 @@ from heedful.runtime.errors import BundleError
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.vocab import SPECIAL, Vocab
 from tests.builders import DIMENSION, LABELS, WORDS, BuiltParser, build_bundle, word_table
-from tests.graphs import encoder_graph, head_graph
+from tests.graphs import encoder_graph, explain_graph, head_graph
 
 NAME = "tiny-sst2"
 FILES = [CARD, ENCODER, HEAD, VOCAB]
@@ -225,6 +226,16 @@ def golden_of_int8() -> bytes:
     return Golden([], [], [], outputs, {}).to_bytes()  # type: ignore[arg-type]  # a literal
 
 
+def explained(**metadata: str) -> bytes:
+    """explain.onnx with other metadata."""
+    graphs = (make(word_table(), tree=True) for make in (explain_graph, encoder_graph))
+    model = onnx.load_from_string(share_weights(*graphs))
+    known = {entry.key: entry.value for entry in model.metadata_props}
+    onnx.helper.set_model_props(model, {**known, **metadata})
+    content: bytes = model.SerializeToString()
+    return content
+
+
 @pytest.mark.parametrize(
     ("name", "make", "reason"),
     [
@@ -241,12 +252,17 @@ def golden_of_int8() -> bytes:
         (GOLDEN, golden_of_int8, "has no vectors for float32"),
         (ENCODER_INT8, lambda: b"no graph", "ONNX Runtime cannot load it"),
         (EXPLAIN_INT8, lambda: b"no graph", "does not open, or does not run"),
+        (EXPLAIN, lambda: b"no graph", "does not open, or does not run: [ONNXRuntimeError] : 7"),
+        (EXPLAIN, lambda: encoder_graph(word_table(), tree=True), "weights: Field required"),
+        (EXPLAIN, lambda: explained(weights='{"b": 0}'), "do not agree on b, table"),
+        (EXPLAIN, lambda: explained(weights='{"table": 1000000000}'), "lies outside encoder.onnx"),
+        (EXPLAIN, lambda: explained(gate='["a", "b"]'), "gate names 2 of 1"),
     ],
 )
 def test_a_file_that_does_not_fit_the_others_is_refused(
     folder: Path, pipeline: BuiltParser, name: str, make: Callable[[], bytes], reason: str
 ) -> None:
-    if "int8" in name:
+    if name in (ENCODER_INT8, EXPLAIN, EXPLAIN_INT8):
         build_bundle(folder.parent, pipeline, name=NAME, explain=True, int8=True)
     replace_file(folder, name, make())
     error = refusal(folder)

@@ -1,22 +1,19 @@
 """Explanations of the built models, whose graphs are simple enough to be repeated in numpy, one sentence at a time."""
 
-from collections.abc import Callable
 from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 import pytest
 from scipy.special import softmax
 from scipy.stats import spearmanr
 
 from heedful.runtime.answers import TokenizedText
-from heedful.runtime.bundles.bundle import Bundle, read
-from heedful.runtime.bundles.card import ENCODER, EXPLAIN
+from heedful.runtime.bundles.bundle import read
 from heedful.runtime.engine.work import run_now
-from heedful.runtime.errors import BadInput, BundleError
+from heedful.runtime.errors import BadInput
 from heedful.runtime.explain import gradients
 from heedful.runtime.explain.correlation import rank_correlation
 from heedful.runtime.explain.curves import masked
@@ -39,7 +36,6 @@ from tests.builders import (
     word_table,
 )
 from tests.runtime.conftest import Running
-from tests.runtime.test_bundle import replace_file
 
 KIDS = "Two kids at a ballgame wash their hands"
 SST2, NLI, RELATED = "tiny-sst2", "tiny-nli", "tiny-related"
@@ -346,44 +342,12 @@ def test_margins_differ_where_the_probability_rounds_to_one() -> None:
     assert log_odds(np.array([[0.8, 0.9]]), 0, multi_label=True) == pytest.approx([np.log(4)])
 
 
-@pytest.fixture
-def bundle(tmp_path: Path, pipeline: BuiltParser) -> Bundle:
+def test_the_sentence_is_capped_by_tokens_and_by_maps(
+    tmp_path: Path, pipeline: BuiltParser
+) -> None:
     build_bundle(tmp_path, pipeline, explain=True)
-    return read(tmp_path / SST2)
-
-
-def test_the_sentence_is_capped_by_tokens_and_by_maps(bundle: Bundle) -> None:
+    bundle = read(tmp_path / SST2)
     graph = ExplainGraph(bundle.files, bundle.card)
     assert graph.max_tokens == MAX_TOKENS
     graph.names = {**graph.names, "maps": ["one"] * 64}
     assert graph.max_tokens == 64  # 64 maps of 64 x 64
-
-
-BEYOND = '{"table": 1000000000}'
-
-
-def changed(content: bytes, **metadata: str) -> bytes:
-    model = onnx.load_from_string(content)
-    known = {entry.key: entry.value for entry in model.metadata_props}
-    onnx.helper.set_model_props(model, {**known, **metadata})
-    serialised: bytes = model.SerializeToString()
-    return serialised
-
-
-@pytest.mark.parametrize(
-    ("make", "reason"),
-    [
-        (lambda _: b"no graph", r"\[ONNXRuntimeError\] : 7 : INVALID_PROTOBUF"),
-        (lambda files: files[ENCODER], "its metadata: weights: Field required"),
-        (lambda f: changed(f[EXPLAIN], weights='{"b": 0}'), "do not agree on b, table"),
-        (lambda f: changed(f[EXPLAIN], gate='["a", "b"]'), "gate names 2 of 1"),
-        (lambda f: changed(f[EXPLAIN], weights=BEYOND), "lies outside encoder.onnx"),
-    ],
-)
-def test_a_graph_that_does_not_fit_is_refused_with_the_reason(
-    bundle: Bundle, make: Callable[[Any], bytes], reason: str
-) -> None:
-    assert bundle.folder
-    replace_file(bundle.folder, EXPLAIN, make(bundle.files))
-    with pytest.raises(BundleError, match=rf"explain\.onnx: does not open, or .*{reason}"):
-        read(bundle.folder)
