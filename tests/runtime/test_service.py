@@ -88,15 +88,17 @@ def test_int8_graphs_answer_on_the_cpu_and_the_service_says_so(
         np.testing.assert_allclose(answer.value[1].sentences[0].embedding[0], twice[0], atol=1e-5)
 
 
-def test_the_bytes_of_kept_vectors_are_bounded_and_none_keeps_its_batch() -> None:
-    cache = VectorCache(1000, Observer(), limit=10_000)
-    for number, vector in enumerate(np.ones((50, 100), np.float32)):
-        cache.put(("version", None, b"%d" % number), vector)
+def test_kept_vectors_are_bounded_the_last_is_there_and_none_keeps_its_batch() -> None:
+    cache, few = VectorCache(1000, Observer(), limit=10_000), VectorCache(2, Observer())
+    keys = [("version", None, b"%d" % number) for number in range(51)]
+    for key, vector in zip(keys[:50], np.ones((50, 100), np.float32), strict=True):
+        cache.put(key, vector)
+        few.put(key, vector)
+    assert (len(few), few.get(keys).keys()) == (2, set(keys[48:50]))
     assert 0 < cache.bytes <= 10_000
     assert 0 < len(cache) < 20
-    last, large = (("version", None, b"%d" % number) for number in (49, 50))
-    cache.put(large, np.ones(10_000, np.float32))  # beyond the limit alone
-    (vector,) = cache.get([last, large]).values()
+    cache.put(keys[50], np.ones(10_000, np.float32))  # beyond the limit alone
+    (vector,) = cache.get(keys[49:]).values()
     assert vector.base is None
 
 
