@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.builders import build_bundle, build_parser
-from tests.page.visiting import answer_again, attach, enter, explained, follow, visit
+from tests.page.visiting import WHY, answer_again, attach, enter, explained, follow, visit
 from tests.process import HOLDING, Process, tool
 
 CUT = "1 text is longer than the model reads: only its beginning was read."
@@ -122,6 +122,32 @@ def test_a_question_that_another_tab_stopped_is_asked_again(why: Page) -> None:
     expect(explained(why).locator("h2").first).to_contain_text(result["prediction"]["label"])
 
 
+LATER = "() => new Promise(done => setTimeout(done, 150))"
+"""A timer that was set earlier, for 120 milliseconds, has run before this one."""
+
+
+def test_a_prior_of_a_tab_that_was_left_stops_no_other_question(why: Page) -> None:
+    follow(why, "tab=label&model=ms-san-sst2&text=A+film")
+    follow(why, WHY)
+    explained(why)
+    routes: list[Route] = []
+    why.route("**/classify", lambda route: routes.append(route))
+    with why.expect_request("**/classify"):
+        why.evaluate(
+            """() => {
+                document.querySelector("#answer-label").replaceChildren(); // it is asked again
+                document.querySelector("#answer-why input[data-prior=direction]").click();
+                document.querySelector("#tab-label").click();
+            }"""
+        )
+    why.evaluate(LATER)  # the page would ask with the prior
+    for route in routes:
+        route.continue_()
+    expect(why.locator("#answer-label h2")).to_be_visible()
+    why.get_by_role("tab", name="Why").click()  # it is asked again
+    expect(explained(why).locator("input[data-prior=direction]")).to_be_checked()
+
+
 def test_a_prior_just_before_another_question_does_not_replace_it(why: Page) -> None:
     """Nor does a quick second question leave the first one's answer."""
     why.locator("#why-text").fill("Another question")
@@ -133,8 +159,7 @@ def test_a_prior_just_before_another_question_does_not_replace_it(why: Page) -> 
             }"""
         )
     assert (request.value.post_data_json or {})["inputs"] == "Another question"
-    # A timer that was set earlier, for 120 milliseconds, has run before this one.
-    why.evaluate("() => new Promise(done => setTimeout(done, 150))")
+    why.evaluate(LATER)
     expect(explained(why).locator(".tree .word")).to_have_text(["Another", "question"])
     assert "why-text=Another+question" in why.url
     enter(why, "#why-text", "A bright film")
