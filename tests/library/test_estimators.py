@@ -231,7 +231,6 @@ def test_a_classifier_is_not_saved_over_its_model_or_by_a_name_of_no_bundle(
     [
         (["1", "1.0"], "the label '1' reads '1', as another label does"),
         (["True", "true"], "the label 'True' reads 'true', as another label does"),
-        (["", "x"], "the label '' is blank"),
         (["\u200b", "x"], "the label '.*' is blank"),
         (["x\u200b", "x"], "the label 'x' reads 'x', as another label does"),
         (["\ud800", "x"], "the label '.*' holds half of a surrogate pair"),
