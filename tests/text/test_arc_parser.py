@@ -1,4 +1,4 @@
-"""The best tree, and the component in a pipeline; what its graph gives is tests/tools/parser's."""
+"""The best tree, and the component in a pipeline; what its graph gives is test_parser.py of tests/tools."""
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,6 @@
 """A bundle's folder in this process and a service over HTTP have the scores that numpy computes from its answers."""
 
 import json
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -11,15 +10,14 @@ import httpx
 import numpy as np
 import pytest
 
-from heedful.runtime.errors import BundleError
 from heedful.text.kinds import Kind
 from heedful.training import checkpoint
 from heedful.training.errors import ConfigError, TrainingError
 from heedful.training.tasks.base import Example, Source, Task
-from tests.builders import LABELS, BuiltParser, build_bundle
-from tests.process import PATIENCE, Process
+from tests.builders import LABELS
+from tests.process import Process
 from tools import evaluate
-from tools.local_model import open_folder, open_model
+from tools.local_model import open_model
 from tools.scoring import Server, label_mismatch_warnings, measure
 
 TEXTS = ["two kids wash their hands", "the dog", "a man is not good", "bad", "kids " * 30]
@@ -91,83 +89,47 @@ def test_the_scores_are_numpys(
                 assert one.value == pytest.approx(expected[one.metric], abs=1e-5)
 
 
-def test_a_refusal_is_told_in_the_services_words(client: httpx.Client) -> None:
+def test_a_refusal_is_told_in_the_services_words(client: httpx.Client, tmp_path: Path) -> None:
     related = task("relatedness", (), [Example(("a", "b"), 2.0)])
     with pytest.raises(TrainingError, match=r"/relatedness answered 422: .*tiny-related"):
         measure(related, "dev", Path(), Server(str(client.base_url), "tiny-nli", client))
     with pytest.raises(TrainingError, match=r"no answer from http://127\.0\.0\.1:9"):
         measure(related, "dev", Path(), Server("http://127.0.0.1:9", "x", client))
-
-
-def test_neither_neighbours_nor_the_services_settings_matter_and_a_broken_bundle_is_named(
-    tmp_path: Path, pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No thread is left, whether the bundle was loaded or not."""
-    monkeypatch.setenv("HEEDFUL_LOG_FORMAT", "xml")  # which `heedful serve` refuses
-    monkeypatch.setenv("HEEDFUL_DEVICE", "none")
-    folder = tmp_path / "tiny-sst2"
-    build_bundle(tmp_path, pipeline, name=folder.name)
-    (tmp_path / "broken-sst2").mkdir()
-    (tmp_path / "broken-sst2" / "card.json").write_text("{}")
-    before = set(threading.enumerate())  # one of an earlier test may end meanwhile
-    with open_folder(folder, str(pipeline.folder)) as local:
-        assert local.card.name == folder.name
-        local.embed(TEXTS)
-    (folder / "encoder.onnx").write_bytes(b"no graph")
-    wrong = pytest.raises(BundleError, match=r"tiny-sst2: encoder\.onnx")
-    with wrong, open_folder(folder, str(pipeline.folder)):
-        pass
-    for thread in set(threading.enumerate()) - before:
-        thread.join(timeout=PATIENCE)
-        assert not thread.is_alive()
     none = pytest.raises(ConfigError, match=r"tiny is no bundle's folder, it holds no card\.json")
     with none, open_model(str(tmp_path / "tiny"), url="", parser="none"):
         pass
 
 
-@pytest.fixture
-def sst(tmp_path: Path) -> Path:
-    """A data folder with SST's dev split: one sentence of each of the five classes."""
-    trees = tmp_path / "data" / "trees"
-    trees.mkdir(parents=True)
+def test_a_score_says_which_labels_are_not_shared_and_a_run_keeps_those_of_its_own_alone(
+    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SST-2 and SST-5 are one dataset: a score on one would replace the run's own on the other."""
+    trees, run = tmp_path / "trees", tmp_path / "run"
+    for folder in (trees, run):
+        folder.mkdir()
     lines = [f"({label} (2 the) ({label} {TEXTS[3]}))" for label in range(5)]
     (trees / "dev.txt").write_text("\n".join(lines))
-    return trees.parent
+    (run / checkpoint.BEST).touch()
 
-
-def test_a_score_says_which_labels_model_and_task_do_not_share(
-    models: Path, sst: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def said(task: str) -> str:
-        parser = str(models / "parser")
-        evaluate.command(str(models / "tiny-sst2"), task, parser=parser, data=sst)
+    def evaluated(task: str, encoder: str = "") -> str:
+        """What is said where the run, if there is one, is of this encoder."""
+        record = {"config": {"encoder": {"name": encoder}}, "labels": ["negative", "positive"]}
+        (run / checkpoint.RECORD).write_text(json.dumps(record))
+        where: Any = {"parser": str(models / "parser"), "data": tmp_path}
+        evaluate.command(str(models / "tiny-sst2"), task, run=run if encoder else None, **where)
         return capsys.readouterr().err
 
-    assert "it has no label very negative, neutral, very positive: rows" in said("sst5")
-    assert "no label" not in said("sst2")
+    assert "it has no label very negative, neutral, very positive: rows" in evaluated("sst5")
+    assert "no label" not in evaluated("sst2")
     toy = task("classification", ("negative", "positive"), [])
     warning = "toy has no label neutral: such an answer counts as wrong"
     assert label_mismatch_warnings(toy, ("negative", "neutral", "positive")) == [warning]
-
-
-@pytest.mark.parametrize(
-    ("encoder", "task", "said"),
-    [
-        ("dsa", "sst2", "--run: tiny-sst2 is no bundle of"),
-        ("ms-san", "sst5", r"--run: .* negative, positive, sst5 very negative"),
-    ],
-)
-def test_a_run_keeps_the_scores_of_its_own_bundle_and_labels_alone(
-    tmp_path: Path, models: Path, sst: Path, encoder: str, task: str, said: str
-) -> None:
-    """SST-2 and SST-5 are one dataset: a score on one would replace the run's own on the other."""
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / checkpoint.BEST).touch()
-    record = {"config": {"encoder": {"name": encoder}}, "labels": ["negative", "positive"]}
-    (run / checkpoint.RECORD).write_text(json.dumps(record))
-    with pytest.raises(ConfigError, match=said):
-        evaluate.command(
-            str(models / "tiny-sst2"), task, run=run, parser=str(models / "parser"), data=sst
-        )
+    with pytest.raises(ConfigError, match="--run: tiny-sst2 is no bundle of"):
+        evaluated("sst2", "dsa")
+    with pytest.raises(ConfigError, match=r"--run: .* negative, positive, sst5 very negative"):
+        evaluated("sst5", "ms-san")
     assert not (run / checkpoint.SCORES).exists()
+    for _ in range(2):  # a score replaces that of its own split
+        evaluated("sst2", "tiny")
+    (score,) = json.loads((run / checkpoint.SCORES).read_text())
+    assert (score["dataset"], score["split"], score["rows"]) == ("sst", "dev", 4)

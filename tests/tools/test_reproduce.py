@@ -81,8 +81,7 @@ def test_what_has_no_record_of_its_configuration_is_trained_once(
     assert record["config"]["epochs"] == 2
     assert record["config"]["optimiser"]["precision"] == "bfloat16"
     assert record["parameters"] == 0
-    fields = {"epoch", "loss", "dev", "seconds", "processor_seconds"}
-    assert [set(epoch) for epoch in record["log"]] == [fields] * 2
+    assert len(record["log"]) == 2
     (score,) = record["scores"]
     assert (score["dataset"], score["split"], score["rows"]) == ("trec", "test", 80)
     learned = record["train"]

@@ -1,6 +1,7 @@
-"""The sets that embeddings are scored on, on toy data whose right answers are known; BM25 against its formula."""
+"""`python -m tools suite` and `transfer`: every set of a bundle's kind, on toy data whose right answers are known."""
 
 import gzip
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,25 +9,80 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
+from heedful.runtime.answers import softmax
+from heedful.runtime.bundles.bundle import read
 from heedful.text.arrays import Floats
+from heedful.text.kinds import NLI_LABELS
 from heedful.training.similarity import Figure
+from heedful.training.tasks.base import Example
+from tests.builders import BuiltParser, build_bundle
+from tests.shipped import BUNDLES
 from tests.training.test_tasks import lines
 from tests.training.test_tasks import write as write_texts
+from tools import bundle_records, suite
 from tools import transfer as record
+from tools.local_model import open_folder
 from tools.suites import embedding, search, transfer
+from tools.suites import figures as sets
+from tools.suites.figures import calibration_error
 from tools.tasks import held_out
 
+TEXTS = ("a dog is good", "two kids wash", "the man", "their hands is bad", "not a kid", "dogs")
+PAIRS = [Example((a, b), (i + j) % 3) for i, a in enumerate(TEXTS) for j, b in enumerate(TEXTS)]
 DOCUMENTS = ["cats chase mice", "dogs chase cats and cats", "birds sing", "a mouse sings at night"]
 TOPICS = ("sea", "war", "food")
 WORDS = ("good", "bad", "film", "who", "where", "how")
 FOLDED = {"cr": "CR/custrev.neg", "mpqa": "MPQA/mpqa.neg", "subj": "SUBJ/subj.objective"}
 
 
-def write(folder: Path, files: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Files of JSON lines, gzipped."""
-    content = {name: gzip.compress(lines(*rows).encode()) for name, rows in files.items()}
-    write_texts(folder, {f"{name}.jsonl.gz": one for name, one in content.items()})
+def recorded(folder: Path, parser: Path, data: Path, rows: int | None = None) -> list[str]:
+    """What is printed of a bundle's dev sets; the record is written to `data`."""
+    where: Any = {"data": data, "parser": str(parser)}
+    return list(suite.record(str(folder), data, split="dev", rows=rows, **where))
+
+
+def test_an_nli_bundle_is_scored_and_its_calibration_measured(
+    tmp_path: Path, pipeline: BuiltParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sets.NLI, "dev", {"toy": lambda _: PAIRS, "roles": lambda _: PAIRS[:9]})
+    labels = ("contradiction", "entailment", "neutral")  # another order than the data's
+    build_bundle(tmp_path, pipeline, name="tiny-nli", kind="nli", labels=labels, temperature=2.0)
+    folder = tmp_path / "tiny-nli"
+    printed = recorded(folder, pipeline.folder, tmp_path)
+    with open_folder(folder, str(pipeline.folder)) as model:
+        logits = model.logits(PAIRS)[:, [1, 2, 0]]
+    gold = np.array([one.label for one in PAIRS])
+    found = json.loads((tmp_path / "suite/tiny-nli.json").read_text())
+    assert found["version"] == read(folder).card.version
+    accuracy, raw, served, of_roles, apart = (one["value"] for one in found["figures"][:5])
+    assert accuracy == pytest.approx((logits.argmax(1) == gold).mean())
+    assert raw == pytest.approx(calibration_error(softmax(logits * 2), gold), abs=1e-6)
+    assert served == pytest.approx(calibration_error(softmax(logits), gold), abs=1e-6)
+    assert of_roles == pytest.approx((logits[:9].argmax(1) == gold[:9]).mean())
+    assert apart == (logits[:9].argmax(1) != NLI_LABELS.index("entailment")).mean()
+    assert printed[0] == f"toy: accuracy {accuracy:.4f} (36 rows)"
+    page = "\n".join(bundle_records.suite(tmp_path / "suite", tmp_path))
+    assert f"| `tiny-nli` | {found['version']} | {100 * accuracy:.1f} |" in page
+
+
+def test_embeddings_are_scored_beside_their_own_words(tmp_path: Path) -> None:
+    pairs = [Example((a, b), 5.0 * (a == b)) for a in TEXTS for b in TEXTS]
+    rows = [{"a": one.texts[0], "b": one.texts[1], "score": one.label} for one in pairs]
+    sick = lines(*({**row, "label": "neutral"} for row in rows))
+    files = {"stsb/dev.jsonl": lines(*rows), "sick/train.jsonl": sick, "sick/dev.jsonl": sick}
+    write_texts(tmp_path, files)
+    shipped = BUNDLES / "ms-san-embed"
+    with open_folder(shipped, str(BUNDLES / "parser")) as model:
+        vectors = model.embed([text for one in pairs for text in one.texts])
+    cosines = (vectors[0::2] * vectors[1::2]).sum(axis=1)
+    figures = recorded(shipped, BUNDLES / "parser", tmp_path, rows=100)
+    expected = spearmanr(cosines, [one.label for one in pairs]).statistic
+    assert figures[0] == f"STS-B: spearman {expected:.4f} (36 rows)"
+    assert figures[1] == "STS-B related above unrelated: AUC 1.0000 (36 rows)"
+    assert not (tmp_path / "suite").exists()  # a part of the sets is not recorded
+    assert [line.partition(":")[0] for line in figures[4:]] == 4 * ["mean of its word vectors"]
 
 
 def test_bm25_is_the_formula() -> None:
@@ -45,26 +101,10 @@ def test_bm25_is_the_formula() -> None:
             assert score == pytest.approx(expected)
 
 
-def test_a_collection_is_read_with_its_judgements(tmp_path: Path) -> None:
-    judged = [("1", "c", 2), ("1", "b", 1), ("1", "a", 0)]  # b is blank and left out
-    rows: dict[str, list[dict[str, Any]]] = {
-        "corpus": [
-            {"id": id, "text": text} for id, text in (("a", "one"), ("b", " "), ("c", "two"))
-        ],
-        "queries": [{"id": "1", "text": "which"}, {"id": "2", "text": "unjudged"}],
-        "qrels": [dict(zip(("query", "doc", "score"), one, strict=True)) for one in judged],
-    }
-    for name in search.JUDGED:
-        write(tmp_path / "mteb_dev" / name, rows)
-    pairs = [{"a": "q", "b": "long text"}, {"a": "q", "b": "other"}, {"a": "p", "b": "other"}]
-    write(tmp_path / "text/pairs", dict.fromkeys(held_out.PAIRS, pairs))
-    first, _, held, _ = search.collections(tmp_path)
-    assert (first.documents, first.queries, first.gains) == (["one", "two"], ["which"], [{1: 2}])
-    relevant = {
-        query: {held.documents[i] for i in gains}
-        for query, gains in zip(held.queries, held.gains, strict=True)
-    }
-    assert relevant == {"q": {"long text", "other"}, "p": {"other"}}
+def write(folder: Path, files: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Files of JSON lines, gzipped."""
+    content = {name: gzip.compress(lines(*rows).encode()) for name, rows in files.items()}
+    write_texts(folder, {f"{name}.jsonl.gz": one for name, one in content.items()})
 
 
 def by_topic(texts: Sequence[str]) -> Floats:
@@ -89,7 +129,9 @@ def test_who_knows_the_topic_is_right_in_every_kind(tmp_path: Path) -> None:
         {"a": one["sentence1"], "b": one["sentence2"], "score": 5 * one["label"]} for one in same
     ]
     documents = [{"id": topic, "text": f"of the {topic}"} for topic in TOPICS]
+    documents.append({"id": "blank", "text": " "})
     judged = [{"query": topic, "doc": topic, "score": 1} for topic in TOPICS]
+    judged += [{"query": "sea", "doc": "war", "score": 0}, {**judged[0], "doc": "blank"}]
     parts: dict[str, list[Any]] = {"corpus": documents, "queries": documents, "qrels": judged}
     pairs = [{"a": f"{topic}?", "b": f"A text of {topic}."} for topic in TOPICS]
     sets: dict[str, list[Any]] = {
@@ -103,15 +145,10 @@ def test_who_knows_the_topic_is_right_in_every_kind(tmp_path: Path) -> None:
     write(tmp_path / "text/pairs", dict.fromkeys(held_out.PAIRS, pairs))
     figures = list(embedding.figures(by_topic, tmp_path))
     assert [one.value for one in figures] == pytest.approx([1.0] * len(figures))
-    means = embedding.means(figures)
-    assert list(means) == [*embedding.KINDS, "mean"]
+    assert list(embedding.means(figures)) == [*embedding.KINDS, "mean"]
     assert embedding.means(embedding.figures(by_chance, tmp_path))["mean"] < 0.7
-
-
-def test_a_mean_is_over_the_sets_of_a_kind_and_then_over_kinds() -> None:
-    values = {"search: a": 0.2, "search: b": 0.4, "search of MiniLM's vectors: a": 1.0}
-    found = [Figure(name, "nDCG@10", value, None) for name, value in values.items()]
-    assert embedding.means(found) == pytest.approx({"search": 0.3})
+    # The mean is over the sets of a kind, and then over kinds.
+    found = [Figure(f"search: {name}", "", value, None) for name, value in (("a", 0.2), ("b", 0.4))]
     found += [Figure(f"{kind}: c", "", 0.6, None) for kind in embedding.KINDS[1:]]
     assert embedding.means(found)["mean"] == pytest.approx((0.3 + 5 * 0.6) / 6)
 
@@ -130,17 +167,14 @@ def test_frozen_vectors_that_tell_and_vectors_that_do_not(tmp_path: Path) -> Non
     for name in FOLDED.values():
         stem, _, label = name.rpartition(".")
         files |= {name: "bad film\n" * 60, f"{stem}.{second[label]}": "good film\n" * 40}
+    pairs = [("good", "good film", 4.0), ("good", "good", 5.0), ("good", "bad", 1.0)]
+    rows = [{"a": a, "b": b, "score": score, "label": "neutral"} for a, b, score in pairs]
+    files |= dict.fromkeys(("stsb/dev.jsonl", "sick/test.jsonl"), lines(*rows))
     write_texts(tmp_path, files)
     assert transfer.accuracies(counts, tmp_path) == dict.fromkeys((*FOLDED, "trec", "sst2"), 1.0)
     untold = transfer.accuracies(lambda texts: np.ones((len(texts), 2), np.float32), tmp_path)
     commoner = 0.6  # share of the commoner label
     assert untold == pytest.approx(dict.fromkeys(FOLDED, commoner) | {"trec": 1 / 3, "sst2": 0.5})
-
-
-def test_cosines_against_the_gold_scores(tmp_path: Path) -> None:
-    pairs = [("good", "good film", 4.0), ("good", "good", 5.0), ("good", "bad", 1.0)]
-    rows = [{"a": a, "b": b, "score": score, "label": "neutral"} for a, b, score in pairs]
-    write_texts(tmp_path, dict.fromkeys(("stsb/dev.jsonl", "sick/test.jsonl"), lines(*rows)))
     found = record.similarities(counts, tmp_path)
     assert found["stsb dev spearman"] == pytest.approx(1)
     expected = np.corrcoef([np.sqrt(0.5), 1, 0], [4, 5, 1])[0, 1]
