@@ -189,21 +189,6 @@ def test_a_prior_switched_off_is_the_encoder_without_it(prior: str) -> None:
 
 
 @torch.no_grad()
-def test_ms_san_names_its_heads() -> None:
-    assert encoder("ms-san").attention.names() == [  # type: ignore[union-attr, operator]
-        f"{direction}, {kind} distance".replace("none distance", "no distance")
-        for direction in ("forward", "backward")
-        for kind in ("word", "dependency", "none")
-    ]
-    twelve = build("ms-san", {"dim": DIM, "heads": 12, "word": False})
-    assert twelve.attention.names()[:3] == [  # type: ignore[union-attr, operator]
-        "forward, no distance (1)",
-        "forward, dependency distance (1)",
-        "forward, no distance (2)",
-    ]
-
-
-@torch.no_grad()
 def test_each_feature_of_a_maximum_is_counted_once() -> None:
     x = torch.tensor([[3.0, 0.0, 1.0, 5.0], [2.0, 0.0, 4.0, 1.0], [1.0, 0.0, 0.0, 2.0]])
     share = max_share(x[None], torch.ones(1, 3, dtype=torch.bool))

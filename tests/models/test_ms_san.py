@@ -15,7 +15,6 @@ from torch import Tensor
 
 from heedful.models.ms_san import MSSAN
 from heedful.models.pieces import PieceEmbedding
-from heedful.models.registry import build, summary
 from heedful.models.sentence import SentenceEncoder, word_table
 from heedful.text.arrays import Ints
 from tests.forests import forest, forests
@@ -23,7 +22,7 @@ from tests.models.conftest import array, close, encoded, layers, randomise
 from tests.reference import ms_san as reference
 from tests.reference import relative
 from tests.reference.arithmetic import Array
-from tests.transformer import tiny_bert, tiny_transformer
+from tests.transformer import tiny_bert
 from tools.encoders.ms_san_sep import ms_san_sep
 from tools.encoders.relative import Shaw, TransformerXL
 
@@ -158,18 +157,6 @@ def test_relative_positions_are_the_references(
     close(encoded(model, x, **of_tree(tree, alpha)), known)
 
 
-def test_parameters_of_relative_positions() -> None:
-    learnt = {
-        "shaw": 2 * 6 * 33 * 50,  # a^K and a^V: heads, distances, features of a head
-        "transformer-xl": 300 * 300 + 2 * 300,  # W_kR; u and v
-    }
-    for name, more in learnt.items():
-        for registered in (f"ms-san-{name}", f"ms-san-direction-{name}"):
-            encoder = build(registered, {})
-            assert (encoder.dim, encoder.inputs) == (600, ())
-            assert summary(registered).encoder == 1_082_100 + more
-
-
 VOCABULARY, ALPHA = 70, 0.75
 Sentence = tuple[Ints, Ints, Ints]  # ids (S,), pieces (L,), heads (L,)
 
@@ -215,23 +202,7 @@ def test_over_a_transformer_it_is_the_reference_whatever_the_padding(
         close(array(row), reference.encode(u, known, other))
 
 
-def test_over_a_transformer_it_is_fine_tuned_together() -> None:
-    whole = SentenceEncoder(tiny_transformer(DIM).double(), encoder(cls=True)).train()
-    rng = np.random.default_rng(4)
-    run(whole, [sentence(rng, words) for words in (1, 6, 13)], rng).square().sum().backward()
-    for key, parameter in whole.named_parameters():
-        assert parameter.grad is not None, key
-        assert parameter.grad.isfinite().all(), key
-        # The bias of a key adds the same to all that a query scores: a softmax does not see it.
-        assert parameter.grad.abs().max() > 0 or key.endswith("self.key.bias"), key
-
-
-@torch.no_grad()
-def test_any_encoder_goes_over_a_transformer_and_that_which_reads_cls_over_no_table() -> None:
-    whole = SentenceEncoder(tiny_transformer(DIM), MSSAN(dim=DIM, dependency=False)).eval()
-    assert whole.inputs == ("alpha", "pieces")
-    rng = np.random.default_rng(6)
-    assert run(whole, [sentence(rng, 6)], rng).shape == (1, 2 * DIM)
+def test_that_which_reads_cls_goes_over_no_table() -> None:
     table = word_table(torch.randn(9, DIM), frozen=True)
     with pytest.raises(ValueError, match="needs a transformer, not a word table"):
         SentenceEncoder(table, MSSAN(dim=DIM, cls=True))

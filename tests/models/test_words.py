@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from heedful.export.weight_storage import Storage, store_tables
 from heedful.models.composed_words import SIGNATURE_WEIGHT, ComposedWords
-from heedful.models.four_bit_embedding import FourBitEmbedding, rounded
+from heedful.models.four_bit_embedding import FourBitEmbedding
 from heedful.models.lora import add_lora, merge
 from heedful.models.ms_san import MSSAN
 from heedful.models.sentence import SentenceEncoder, word_table
@@ -98,15 +98,6 @@ def test_words_in_four_bits_are_read_as_a_bundle_stores_them_and_learn_as_others
     for one in (layer, plain):
         (one(torch.tensor([3, 3, 7])) * pull).sum().backward()
     torch.testing.assert_close(gradient(layer), gradient(plain))
-
-
-def test_no_other_level_of_four_bits_lies_nearer() -> None:
-    row = np.random.default_rng(1).standard_normal(30).astype(np.float32)
-    least, most = np.float32(np.float16(row.min())), row.max()
-    step = np.float32(np.float16((most - least) / 15))
-    levels = least + step * np.arange(16)
-    nearest = levels[np.abs(row[:, None] - levels).argmin(1)]
-    np.testing.assert_allclose(rounded(torch.from_numpy(row)[None])[0], nearest, atol=1e-6)
 
 
 def test_lora_adds_a_product_of_two_small_matrices() -> None:
