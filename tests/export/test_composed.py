@@ -5,16 +5,14 @@ import onnx
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
-from heedful.export.bundle import make_bundle
 from heedful.export.composed_branch import composed_in_branch
-from heedful.export.weight_storage import Storage
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER
 from heedful.runtime.engine.graphs import Feeds, encoder_feeds
 from heedful.text.arrays import Floats
 from heedful.text.batch import collate
 from heedful.text.graph import open_session
-from tests.export.trained import ROWS, composed
+from tests.export.trained import ROWS
 
 LISTED = [["word1", "word2", "word7"], ["word3"]]
 UNLISTED = ["iOS", "ios", "18.2", "18.3", "你好世界", "Привет", "awsome", "awesome"]
@@ -46,14 +44,6 @@ def test_no_two_unlisted_words_have_one_vector(open_words: Bundle) -> None:
     assert apart.min() > 1e-4
 
 
-@pytest.mark.parametrize("storage", ["normal", "small"])
-def test_every_product_of_its_int8_graph_reads_the_same_bits_in_any_batch(storage: Storage) -> None:
-    """A composed word's vector too, the only one of a sentence or not."""
-    int8 = make_bundle(composed(), "open-words", storage, int8=True).card.int8
-    assert int8 is not None
-    assert (int8.products, int8.left) == (12, 0)
-
-
 @pytest.mark.parametrize("texts", [LISTED, MIXED, [MIXED[0]], [*LISTED, MIXED[2]]])
 def test_the_branch_keeps_the_bits(
     open_words: Bundle, branched: bytes, texts: list[list[str]]
@@ -74,10 +64,3 @@ def test_only_a_batch_with_a_composed_word_looks_features_up(
     np.testing.assert_array_equal(run(branched, listed), expected)
     with pytest.raises(InvalidArgument, match="out of data bounds"):
         run(branched, mixed)
-
-
-def test_a_graph_that_composes_none_stays(plain: Bundle) -> None:
-    model = onnx.load_from_string(plain.files[ENCODER])
-    before = model.SerializeToString(deterministic=True)
-    composed_in_branch(model)
-    assert model.SerializeToString(deterministic=True) == before

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 import torch
 from torch import nn
@@ -81,17 +80,6 @@ def test_it_is_exported_as_it_is_in_torch(
         encoder = encoder_graph(model)
         explain = share_weights(explain_graph(model), encoder)
     check_explanations(model, encoder, explain)
-
-
-def test_no_session_warns_of_a_constant_that_is_left_over(
-    pipeline: BuiltParser, capfd: pytest.CaptureFixture[str]
-) -> None:
-    graph = explain_graph(trained("disan", pipeline).model.eval())  # the exporter leaves one in it
-    capfd.readouterr()
-    onnxruntime.InferenceSession(graph)
-    warnings = capfd.readouterr().err.splitlines()
-    # The factors of the words are an input with a default, which ONNX Runtime mentions.
-    assert not [one for one in warnings if "Initializer scale appears in graph inputs" not in one]
 
 
 def test_an_encoder_without_products_is_exported_in_floats(pipeline: BuiltParser) -> None:

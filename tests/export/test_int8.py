@@ -1,23 +1,29 @@
-"""Graphs of integer products: close to the float ones, and independent of the batch."""
+"""Weights that are stored small; graphs of integer products: close to the float ones, independent of the batch."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 import onnxruntime
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
+from torch import nn
 
 from heedful.export import batch_invariance
 from heedful.export.bundle import make_bundle
-from heedful.export.errors import ExportError
 from heedful.export.int8 import LARGEST, float_graph, int8_columns, int8_graph, products
-from heedful.export.int8_files import int8_files
-from heedful.runtime.bundles.bundle import Bundle, read
+from heedful.export.weight_storage import (
+    LARGE,
+    Int4Table,
+    Int8Linear,
+    Int8Table,
+    round_weights,
+)
+from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, ParserCard
 from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.runtime.engine.session import OrtSession
@@ -25,7 +31,6 @@ from heedful.runtime.explain.graph import ExplainGraph
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 from tests.asking import present
-from tests.builders import BuiltParser, build_bundle
 from tests.export.trained import MAX_TOKENS, WORDS, classifier
 from tests.forests import forest
 
@@ -79,37 +84,6 @@ def test_a_product_is_that_of_rounded_rows_and_columns(rows: int, width: int, se
     np.testing.assert_array_equal(found, sums.astype(np.float32) * scales * steps)
     apart = np.abs(run(float_graph(model, keys), x) - x @ (columns * scales))
     assert (apart <= 1e-3 * steps).all()
-
-
-def test_stored_matrices_are_seen_through() -> None:
-    """Float16, or int8 rows with scales and turned round: a key is that of the values."""
-    rng = np.random.default_rng(0)
-    matrix = rng.normal(size=(6, 4)).astype(np.float16)
-    plain = graph([PRODUCT], ("N", 6), w=matrix.astype(np.float32))
-    nodes = [
-        helper.make_node("Cast", ["half"], ["float"], to=TensorProto.FLOAT),
-        helper.make_node("Transpose", ["float"], ["turned"], perm=[1, 0]),
-        helper.make_node("MatMul", ["x", "turned"], ["y"]),
-    ]
-    stored = graph(nodes, ("N", 6), half=np.ascontiguousarray(matrix.T))
-    (one,), (other,) = (products(onnx.load_from_string(content)) for content in (plain, stored))
-    assert one.key == other.key
-    small = float_graph(onnx.load_from_string(stored), {other.key})
-    kinds = {tensor.name: tensor.data_type for tensor in small.graph.initializer}
-    assert kinds == {"turned_bytes": TensorProto.INT8, "turned_scales": TensorProto.FLOAT}
-
-
-def test_elu_is_elu_with_the_same_bits_anywhere() -> None:
-    rng = np.random.default_rng(0)
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Elu", ["m"], ["y"])]
-    content = graph(nodes, ("N", 3), w=np.eye(3, dtype=np.float32))
-    made = int8_graph(onnx.load_from_string(content), set())
-    assert "Elu" not in {node.op_type for node in made.graph.node}
-    x = (rng.normal(size=(701, 3)) * 3).astype(np.float32)
-    found = run(made, x)
-    np.testing.assert_allclose(found, np.where(x > 0, x, np.expm1(x)), atol=1e-6)
-    alone = np.concatenate([run(made, x[i : i + 1]) for i in range(0, 701, 50)])
-    np.testing.assert_array_equal(alone, found[::50])
 
 
 @pytest.fixture(
@@ -195,8 +169,62 @@ def test_a_value_that_depends_on_the_batch_is_found(nli: Bundle) -> None:
     assert found.dependent == {"rounded"}
 
 
-def test_a_bundle_without_products_stays_as_it_is(tmp_path: Path) -> None:
-    build_bundle(tmp_path, BuiltParser(tmp_path, "en_tiny", "0" * 64))
-    found = read(tmp_path / "tiny-sst2")
-    with pytest.raises(ExportError, match="no product reads the same bits in every batch"):
-        int8_files(found.files[ENCODER], found.files[ENCODER], found.card, found.vocab)
+def test_int8_rows_are_within_half_a_step() -> None:
+    weight = torch.randn(30, 8, generator=torch.Generator().manual_seed(0))
+    weight *= torch.logspace(-6, 3, 30)[:, None]  # rows of very different length
+    weight[7] = 0
+    table = Int8Table(weight)
+    step = weight.abs().amax(1, keepdim=True) / 127
+    found = table(torch.arange(30).view(2, 15)).view(30, 8)
+    assert ((found - weight).abs() <= step * 0.5001).all()
+    assert table.rows.dtype == torch.int8
+    assert int(table.rows.abs().amax()) == 127
+    linear = nn.Linear(9, 4)
+    small, x = Int8Linear(linear), torch.randn(2, 3, 9)
+    torch.testing.assert_close(small(x), x @ small.weight.T + linear.bias)
+    step = linear.weight.abs().amax(1, keepdim=True) / 127
+    assert ((small.weight - linear.weight).abs() <= step * 0.5001).all()
+
+
+@pytest.mark.parametrize("width", [64, 24, 2])
+def test_int4_values_are_within_half_a_step_of_their_block(width: int) -> None:
+    weight = torch.randn(30, width, generator=torch.Generator().manual_seed(0)) + 1
+    weight *= torch.logspace(-2, 2, 30)[:, None]
+    weight[7] = 0.5
+    table = Int4Table(weight)
+    blocks = weight.unflatten(1, (-1, table.block))
+    step = (blocks.amax(-1, keepdim=True) - blocks.amin(-1, keepdim=True)) / 15
+    found = table(torch.arange(30).view(2, 15)).view(30, -1, table.block)
+    half = blocks.abs().amax(-1, keepdim=True) * 2**-11  # the least value is float16
+    assert ((found - blocks).abs() <= step * 0.51 + 2 * half).all()
+    assert (found[7] == 0.5).all()
+    assert table.rows.numel() == weight.numel() // 2
+    with pytest.raises(ValueError, match="a table of 5 features has no int4 form"):
+        Int4Table(torch.randn(3, 5))
+
+
+def test_matrices_are_rounded_and_vectors_are_not() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(7, 6), nn.Linear(6, 5), nn.Sequential(nn.Embedding(3, 2)))
+    linear = model[1]
+    assert isinstance(linear, nn.Linear)
+    weight, bias = linear.weight.detach().clone(), linear.bias.detach().clone()
+    round_weights(model)
+    assert isinstance(model[0], Int8Table)
+    assert isinstance(model.get_submodule("2.0"), Int8Table)
+    assert torch.equal(linear.weight, weight.half().float())
+    assert not torch.equal(linear.weight, weight)
+    assert torch.equal(linear.bias, bias)
+    model = nn.Sequential(nn.Embedding(LARGE // 2 + 1, 2), nn.Embedding(7, 2), nn.Linear(2, 3))
+    round_weights(model, "small")
+    assert [type(part) for part in model] == [Int4Table, Int8Table, Int8Linear]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["0.weight", "1.weight", "1.bias"])
+def test_a_weight_that_is_no_finite_number_is_refused(name: str, value: float) -> None:
+    model = nn.Sequential(nn.Embedding(3, 2), nn.Linear(2, 2))
+    with torch.no_grad():
+        model.get_parameter(name)[1] = value
+    with pytest.raises(ValueError, match=rf"a weight of {name} is not a finite number: train"):
+        round_weights(model, "small")

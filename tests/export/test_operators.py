@@ -2,7 +2,7 @@
 
 import ctypes
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from heedful.export.operators import (
     OPSET,
     VERSION,
     call,
-    call_operators,
     definitions,
 )
 from heedful.export.weight_storage import Int4Table
@@ -31,8 +30,7 @@ Array = npt.NDArray[Any]
 
 C = np.array(5, np.float32)
 WIDTHS = [1, 7, 16, 48, 96, 300]
-LENGTHS = [9, 1, 4]
-HIDDEN = np.arange(9) >= np.array(LENGTHS)[:, None]
+HIDDEN = np.arange(9) >= np.array([9, 1, 4])[:, None]
 ROUNDS = doubling_rounds(256)
 
 
@@ -75,36 +73,6 @@ def built() -> None:
     assert kernels.library(), "no kernels were built: was HEEDFUL_KERNELS set to 0?"
 
 
-@pytest.mark.parametrize("scores", [1, 5])
-def test_tokens_are_weighed_by_the_kernel_where_each_feature_has_a_score(scores: int) -> None:
-    """The graph itself weighs tokens by one score for all features, which the kernel does not take."""
-    graph = f"""<ir_version: 10, opset_import: ["": {OPSET}]>
-    pooled (float[B, L, {scores}] x, float[B, L, 5] values, bool[B, L, 1] hidden) => (float[B, 5] y)
-    <float[{scores}] bias = {{{", ".join(["0.5"] * scores)}}}, float never = {{-1e9}}, int64[1] tokens = {{1}}>
-    {{
-        biased = Add (x, bias)
-        shown = Where (hidden, never, biased)
-        weights = Softmax <axis = 1> (shown)
-        weighted = Mul (weights, values)
-        y = ReduceSum <keepdims = 0> (weighted, tokens)
-    }}"""
-    model = onnx.parser.parse_model(graph)
-    feeds = {"x": floats(2, 4, scores), "values": floats(2, 4, 5, seed=1)}
-    feeds["hidden"] = np.array([[[0], [0], [0], [1]], [[0], [1], [1], [1]]], np.bool_)
-    (expected,) = open_session(model.SerializeToString()).run(None, feeds)
-    call_operators(model)
-    called = {node.op_type for node in model.graph.node if node.domain == DOMAIN}
-    assert called == {"TokenSoftmax"} | ({"WeightedSum"} if scores == 5 else set())
-    for kernel in (True, False):
-        (found,) = open_session(model.SerializeToString(), kernels=kernel).run(None, feeds)
-        np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-def _score_of(tokens: Array, scores: Array) -> Callable[[Array], Array]:
-    """What gives the scores of one of these tokens, as the reference asks for them."""
-    return lambda token: scores[next(i for i, one in enumerate(tokens) if (one == token).all())]
-
-
 @pytest.mark.parametrize("width", [2, 30, 300])
 def test_words_in_4_bits_have_the_bits_of_their_table(width: int) -> None:
     torch.manual_seed(0)
@@ -139,23 +107,6 @@ def sentence_of(inputs: dict[str, Array], row: int, length: int) -> dict[str, Ar
 
 RELATIONS = [np.less, np.greater, np.not_equal]
 BATCHES = [[1], [5, 1, 2], [128, 40], [200, 33, 129], [259, 1]]
-
-
-@pytest.mark.parametrize("may_attend", RELATIONS)
-@pytest.mark.parametrize("width", WIDTHS)
-def test_directional_attention_is_equation_15(may_attend: Any, width: int) -> None:
-    inputs = directional([6, 1, 4], width, may_attend)
-    (found,) = run("DirectionalAttention", inputs, kernel=True)
-    for row, length in enumerate([6, 1, 4]):
-        keys, values = inputs["keys"][row], inputs["values"][row]
-        for j in range(length):
-            allowed = [i for i in range(length) if may_attend(i, j)]
-            s = np.zeros(width)
-            if allowed:
-                scores = C * np.tanh(keys[allowed] + inputs["queries"][j, row])
-                weights = np.exp(scores.astype(float)) / np.exp(scores.astype(float)).sum(0)
-                s = (weights * values[allowed]).sum(0)
-            np.testing.assert_allclose(found[j, row, 0], s, atol=2e-6)
 
 
 def test_directional_attention_of_large_scores() -> None:
@@ -266,16 +217,3 @@ def test_hidden_tokens_have_no_weight_and_one_penalty_may_serve_every_sentence()
     assert not weights[np.broadcast_to(inputs["hidden"], weights.shape)].any()
     (expected,), (shared,) = both("GuidedWeights", inputs | {"penalty": inputs["penalty"][:1]})
     np.testing.assert_allclose(shared, expected, atol=2e-6)
-
-
-def test_pooling_is_the_references() -> None:
-    scores, values = floats(3, 9, 7, scale=8), floats(3, 9, 7, seed=1)
-    (weights,) = run("TokenSoftmax", {"scores": scores, "hidden": HIDDEN[..., None]}, kernel=True)
-    assert not weights[HIDDEN].any()
-    (found,) = run("WeightedSum", {"weights": weights, "values": values}, kernel=True)
-    (most,) = run("TokenMaximum", {"values": values, "hidden": HIDDEN[..., None]}, kernel=True)
-    for row, length in enumerate(LENGTHS):
-        u = values[row, :length]
-        pooled = ms_san.attentive_pooling(u, _score_of(u, scores[row]))
-        np.testing.assert_allclose(found[row], pooled, atol=1e-5)
-        np.testing.assert_array_equal(most[row], ms_san.max_pooling(u))

@@ -1,12 +1,11 @@
 """From a text file of trees to an answer: trained, exported and served, each for real, or nothing is written."""
 
 import copy
-import io
+import functools
 import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 from safetensors.torch import load_file
 from torch import nn
 
@@ -32,54 +30,20 @@ from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import ENCODER_INT8, EXPLAIN_INT8, GOLDEN, ParserCard, ScoreCard
 from heedful.text.batch import collate
 from heedful.text.parse import ParseJob, Parser
-from heedful.training import checkpoint, loop, tasks
+from heedful.training import checkpoint, tasks
 from heedful.training.config import Paths, RunConfig
 from heedful.training.errors import DataMissing, RunMissing
 from heedful.training.tasks.base import Example
 from tests.asking import present
 from tests.builders import BuiltParser
 from tests.export.trained import DIM, ROWS, WORDS, trained
+from tests.training.conftest import changed, train
 from tests.transformer import tiny_folder
 from tools.unpack import BASE_RUN, PACKED, SCALE, unpack
 
-GOOD, BAD = ("good", "lovely", "fine"), ("bad", "awful", "dull")
 TEXTS = ["a movie is good", "a movie is dull", "an unheard movie is  lovely", "bad"]
 SIZE = 12
 TABLE = "embedding.transformer.embeddings.word_embeddings.weight"
-
-
-def train(folder: Path, parser: Path, **changes: Any) -> Path:
-    """A run of two epochs on six sentences, its vectors from a GloVe text file.
-
-    `changes` replace sections of the configuration.
-    """
-    lines = [f"({label} (2 (2 a) (2 movie)) ({label} (2 is) ({label} {word})))\n"
-             for label, held in ((4, GOOD), (0, BAD)) for word in held]  # fmt: skip
-    (folder / "trees").mkdir()
-    for split in ("train", "dev"):
-        (folder / "trees" / f"{split}.txt").write_text("".join(lines))
-    glove = folder / "glove.txt"
-    rng = np.random.default_rng(0)
-    rows = [f"{w} {' '.join(map(str, rng.normal(size=SIZE).round(3)))}\n" for w in (*GOOD, *BAD)]
-    glove.write_text("".join(rows))
-    config = RunConfig.model_validate(
-        {
-            "task": "sst2",
-            "licence": "CC0-1.0",
-            "epochs": 2,
-            "max_tokens": 30,
-            "alpha": 0.25,
-            "encoder": {"name": "ms-san", "config": {"hidden": 12, "dropout": 0.1}},
-            "words": {"vectors": str(glove), "dim": SIZE},
-            "head": {"hidden": 8, "dropout": 0.1},
-            "optimiser": {"batch": 4, "ema_decay": 0.5},
-            **changes,
-        }
-    )
-    file = Path("configs/toy-sst2.toml")
-    paths = Paths(folder / "run", folder, str(parser), folder / "cache", file)
-    loop.train(config, paths, resume=False, console=Console(file=io.StringIO()))
-    return paths.run
 
 
 def over_transformer(name: Path, lora_rank: int = 0, freeze: tuple[str, ...] = ()) -> Any:
@@ -100,15 +64,24 @@ Runs = Callable[[str], Path]
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> Runs:
+def runs(
+    tmp_path_factory: pytest.TempPathFactory,
+    pipeline: BuiltParser,
+    data: Path,
+    cache: Path,
+    config: RunConfig,
+) -> Runs:
     """The run over words or over a transformer, trained when it is first asked for; `tiny` lies beside it."""
 
-    @cache
+    @functools.cache
     def trained_run(kind: str) -> Path:
-        folder = tmp_path_factory.mktemp("data")
+        folder = tmp_path_factory.mktemp("runs")
         tiny = tiny_folder(folder / "tiny", SIZE)
         changes = over_transformer(tiny, **CHANGES[kind]) if kind in CHANGES else {}
-        return train(folder, pipeline.folder, **changes)
+        file = Path("configs/toy-sst2.toml")
+        paths = Paths(folder / "run", data, str(pipeline.folder), cache, file)
+        train(changed(config, epochs=2, max_tokens=30, alpha=0.25, **changes), paths)
+        return paths.run
 
     return trained_run
 
@@ -135,7 +108,7 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
     assert (card.task, card.labels) == ("sst2", ("negative", "positive"))
     assert (card.max_tokens, card.alpha, card.licence) == (30, 0.25, "CC0-1.0")
     assert card.training.config == "configs/toy-sst2.toml"
-    assert [(score.split, score.rows) for score in card.scores] == [("dev", 6)]
+    assert [(score.split, score.rows) for score in card.scores] == [("dev", 8)]
     assert ("int8, large tables int4" in card.parity.against) == small
 
     parses = Parser.load(pipeline.folder).parse([ParseJob(text, 30, True) for text in TEXTS])
@@ -189,44 +162,34 @@ def test_a_run_in_8_bits_over_another_is_exported_without_the_dataset(
         unpack(alone, tmp_path / "runs")
 
 
-@pytest.mark.parametrize(
-    ("missing", "encoder", "said"),
-    [
-        *((file, "ms-san", file) for file in (checkpoint.RECORD, checkpoint.BEST)),
-        (checkpoint.VOCAB, "ms-san", checkpoint.VOCAB),
-        ("", "cross-encoder", "run of a cross-encoder: name the run of an encoder"),
-    ],
-)
-def test_what_is_no_finished_run_of_an_encoder_is_refused(
-    tmp_path: Path, missing: str, encoder: str, said: str
-) -> None:
-    config = {"task": "sst2", "encoder": {"name": encoder}, "licence": "none"}
+@pytest.mark.parametrize("missing", [checkpoint.RECORD, checkpoint.BEST, checkpoint.VOCAB])
+def test_what_is_no_finished_run_is_refused(tmp_path: Path, missing: str) -> None:
+    config = {"task": "sst2", "encoder": {"name": "ms-san"}, "licence": "none"}
     (tmp_path / checkpoint.RECORD).write_text(json.dumps({"config": config}))
     for name in (checkpoint.BEST, checkpoint.VOCAB):
         (tmp_path / name).touch()
-    (tmp_path / missing).unlink() if missing else None
-    with pytest.raises(RunMissing, match=said):
+    (tmp_path / missing).unlink()
+    with pytest.raises(RunMissing, match=missing):
         read(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def run(runs: Runs) -> Path:
-    """A run on six sentences; its folder's parent is the data folder."""
     return runs("words")
 
 
 @pytest.fixture(scope="module")
-def exported(run: Path, pipeline: BuiltParser) -> Path:
+def exported(run: Path, pipeline: BuiltParser, data: Path) -> Path:
     """Its bundle, with rows that compose unlisted words."""
     out = run.parent / "models" / "ms-san-sst2"
-    export.command(run, out, composed=ROWS, data=run.parent, parser=str(pipeline.folder))
+    export.command(run, out, composed=ROWS, data=data, parser=str(pipeline.folder))
     return out
 
 
 def test_one_call_writes_all_of_it_and_it_passes_its_self_test(
-    run: Path, exported: Path, pipeline: BuiltParser
+    run: Path, exported: Path, pipeline: BuiltParser, data: Path
 ) -> None:
-    """Of 6 rows that the run answers rightly the likeliest temperature is the least that is allowed."""
+    """Of rows that the run answers rightly the likeliest temperature is the least that is allowed."""
     found = bundle.read(exported)
     card = found.card
     assert {ENCODER_INT8, EXPLAIN_INT8, GOLDEN} <= set(found.files)
@@ -237,19 +200,19 @@ def test_one_call_writes_all_of_it_and_it_passes_its_self_test(
     assert MIN_COSINE < trained.cosine <= trained.cosine_float32 + 1e-4
     assert 0 < present(trained.answers) < 0.02
     (score,) = (one for one in card.scores if one.split == "dev")
-    assert (score.metric, score.rows, score.value) == ("accuracy", 6, int8.int8)
+    assert (score.metric, score.rows, score.value) == ("accuracy", 8, int8.int8)
     assert selftest.run([exported], str(pipeline.folder)).moved == {}
 
     start, task = read(run), tasks.get("sst2")
-    dev = DevSplit.read(task, task.dev.read(run.parent), Parser.load(pipeline.folder), start)
+    dev = DevSplit.read(task, task.dev.read(data), Parser.load(pipeline.folder), start)
     logits = present(torch_head(start))(dev.sides(torch_vectors(start, dev.sentences)))
-    right = softmax(logits)[np.arange(6), [int(one.label) for one in dev.examples]]
+    right = softmax(logits)[np.arange(8), [int(one.label) for one in dev.examples]]
     assert (card.temperature < 1) == bool((right > 0.5).all())
     assert card.temperature != 1
 
 
 def test_what_cannot_be_exported_writes_nothing(
-    run: Path, exported: Path, pipeline: BuiltParser, tmp_path: Path
+    run: Path, exported: Path, pipeline: BuiltParser, data: Path, tmp_path: Path
 ) -> None:
     before = {file.name: file.read_bytes() for file in exported.iterdir()}
     other = shutil.copytree(pipeline.folder, tmp_path / "other")
@@ -257,7 +220,7 @@ def test_what_cannot_be_exported_writes_nothing(
     (other / "meta.json").write_text(json.dumps({**meta, "name": "other"}))
     loaded = Parser.load(pipeline.folder)
 
-    def refused(how: Choices, data: Path = run.parent, parser: Parser = loaded) -> None:
+    def refused(how: Choices, data: Path = data, parser: Parser = loaded) -> None:
         export_run(run, exported, how, data=data, parser=parser, say=print)
 
     with pytest.raises(DataMissing):
