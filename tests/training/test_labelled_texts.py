@@ -1,7 +1,6 @@
 """A user's file: what is read, and what is refused, with its line and the remedy."""
 
 import gzip
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,14 +10,14 @@ from typing import Any
 import pandas
 import pytest
 
-from heedful.files.rows import MAX_LINE
 from heedful.training.errors import DataError
 from heedful.training.labelled_texts import Reading, Row, read
 
 GOOD = "text,label\ngood film,pos\nfine film,pos\nbad film,neg\npoor film,neg\n"
 ROWS = [tuple(line.split(",")) for line in GOOD.splitlines()[1:]]
-LINES = "".join(json.dumps(dict(zip(("text", "label"), row, strict=True))) + "\n" for row in ROWS)
-ZIPPED = gzip.compress(GOOD.encode(), mtime=0)  # the same bytes in each process of the tests
+ZIPPED = gzip.compress(
+    GOOD.replace(",", "\t").encode(), mtime=0
+)  # the same bytes in each process of the tests
 FIRST = {".parquet": 1, ".xlsx": 2}
 """The number of the first row under the names of the columns."""
 
@@ -98,38 +97,22 @@ def test_labels_that_look_the_same_are_named(tmp_path: Path, twin: str) -> None:
 
 NUMBERS = "text,label\n" + "".join(f"a {i},{i}.5\n" for i in range(40))
 AMOUNTS = "text\tlabel\n" + "".join(f"a {i}\t${i},299.00\n" for i in range(40))
-HALF_A_PAIR = '{"text": "\\ud83d", "label": "b"}\n{"text": "x", "label": "b"}\n'
 SAME_TEXT = (
     r"t\.csv:2: the same text is labelled 'neg' and 'pos' \(lines 2, 6\): .*--drop-conflicts"
 )
-LONG, CP1252 = '"' + "open so\n" * (MAX_LINE // 7), b"caf\xe9,pos\n"
 REFUSED: list[tuple[str, str | bytes, str]] = [  # the last row of GOOD is in line 5
     ("t.csv", GOOD + " ,neg\n,pos\n", r":6: 'text' is empty \(lines 6, 7\): fill .* --drop-blank"),
     ("t.csv", GOOD + "\nok,neg\n", r"t\.csv:6: 'text' is empty"),
-    ("t.csv", GOOD + ",neg\n" * 9, r"lines 6, 7, 8, 9, 10 and 4 more"),
     ("t.csv", GOOD + "meh,so-so\n" * 5, r"t\.csv:6: label 'so-so' has one text only: add"),
-    ("t.csv", GOOD + "a,1\nb,2\n", r"t\.csv:6: labels '1', '2' have one text only: add"),
     ("t.csv", GOOD + "a,Pos\n", r"one text only \('Pos' and 'pos' are different labels\): add"),
     ("t.csv", GOOD + "good  film ,neg\n", SAME_TEXT),
-    ("t.csv", GOOD + LONG, r"t\.csv:6: a cell is longer than"),
-    ("t.csv", GOOD.encode() + CP1252, r":6: byte 0xe9 is not UTF-8: save .*--encoding cp1252"),
     ("t.docx", GOOD, r"t\.docx: .*give it one of \.csv, \.tsv, \.jsonl"),
-    ("t.parquet.gz", GOOD, r"t\.parquet\.gz: the file's suffix names its format"),
-    ("t.csv.gz", ZIPPED[:-9], r"t\.csv\.gz is a damaged or incomplete gzip file"),
-    ("t.csv", "", r"t\.csv holds no row"),
     ("t.csv", "text,label\n", r"t\.csv holds no row"),
     ("t.csv", GOOD.replace("neg", "pos"), r"t\.csv:2: every row has the label 'pos'"),
     ("t.csv", NUMBERS, "holds 40 different numbers, .*fit Ridge"),
     ("t.tsv", AMOUNTS, "holds 40 different numbers, .*fit Ridge"),
-    ("t.csv", "a,b\n", r"no column 'text' and no column 'label': .* a, b; set --text-column"),
-    ("t.csv", "Text,labels\n", r"did you mean 'Text'\?; did you mean 'labels'\?; set"),
-    ("t.csv", "good film,pos\nbad film,neg\n", r"t\.csv:1: no column .* or --no-header and"),
-    ("t.jsonl", '{"text": "a"}\n', r"t\.jsonl:1: no 'label': the object holds text"),
     ("t.jsonl", '{"text": "a", "label": 2.5}\n', r"t\.jsonl:1: .* a string or an integer$"),
     ("t.jsonl", '{"text": "a", "label": ["b"]}\n', r"l:1: .* one string: set --multi-label"),
-    ("t.jsonl", '{"text": null, "label": "b"}\n', r"t\.jsonl:1: 'text' is empty"),
-    ("t.jsonl", HALF_A_PAIR, r"t\.jsonl:1: holds half of a surrogate pair"),
-    ("t.tsv", "text\tlabel\na\0b\tx\nb\tx\nc\ty\nd\ty\n", r"t\.tsv:2: holds a NUL"),
 ]
 
 
@@ -147,13 +130,15 @@ def test_all_faults_are_in_one_message(tmp_path: Path) -> None:
         labelled(write(tmp_path, "t.csv", content))
     first, *faults = str(caught.value).split("\n- ")
     assert first == "t.csv: 5 faults:"
-    assert [fault.partition(": ")[2][:24] for fault in faults] == [
-        "3 cells where the header",
-        "'text' is empty (lines 8",
-        "'label' is empty (lines ",
-        "the same text is labelle",
-        "labels 'Neg', 'odd' have",
-    ]
+    kinds = (
+        "3 cells where",
+        "'text' is empty",
+        "'label' is empty",
+        "the same text",
+        "labels 'Neg'",
+    )
+    for fault, kind in zip(faults, kinds, strict=True):
+        assert kind in fault
     # To leave such rows out makes every other label look more frequent.
     with pytest.raises(DataError, match=r"\(with 'none' where a text has no label"):
         labelled(write(tmp_path, "t.csv", GOOD + "ok,\n"), separator=";")
@@ -163,15 +148,11 @@ def test_all_faults_are_in_one_message(tmp_path: Path) -> None:
     ("name", "content", "reading"),
     [
         ("t.csv", GOOD[11:].replace("\n", "\r\n"), Reading(header=False)),
-        ("t.csv", GOOD.replace(",", "^"), Reading(delimiter="^")),
-        ("T.CSV", "\ufeff" + GOOD, Reading()),
+        ("T.CSV", "\ufeff" + GOOD.replace(",", "^"), Reading(delimiter="^")),
         ("t.csv", GOOD.encode("utf-16"), Reading(encoding="utf-16")),
         ("t.csv", GOOD + " ,pos\nok,\n", Reading(drop_blank=True)),
         ("t.csv", GOOD + "so,pos\nso,neg\n", Reading(drop_conflicts=True)),
-        ("t.csv.gz", ZIPPED, Reading()),
-        ("T.Tsv.GZ", gzip.compress(GOOD.replace(",", "\t").encode(), mtime=0), Reading()),
-        ("t.jsonl.gz", gzip.compress(LINES.encode(), mtime=0), Reading()),
-        ("T.JSONL", LINES, Reading()),
+        ("T.Tsv.GZ", ZIPPED, Reading()),
     ],
 )
 def test_what_excel_and_people_write_is_read(
@@ -189,12 +170,10 @@ def test_what_excel_and_people_write_is_read(
 def test_a_folder_of_texts(tmp_path: Path) -> None:
     mail = tmp_path / "mail"
     texts = {"neg/0.txt": "bad", "neg/1.txt": "poor", "pos/0.txt": "good", "pos/1.txt": "fine"}
-    for name, text in texts.items():
+    hidden = {".ipynb_checkpoints/0-checkpoint.txt": "bad", "pos/.DS_Store": "\0\0\0\1Bud1"}
+    for name, text in (texts | hidden).items():
         write(mail, name, text)
     rows = [Row(i, (text,), name[:3]) for i, (name, text) in enumerate(texts.items(), 1)]
-    assert read(mail, ("text",), "label") == rows
-    for hidden in (".ipynb_checkpoints/0-checkpoint.txt", "pos/.DS_Store"):
-        write(mail, hidden, b"\0\0\0\1Bud1")
     assert read(mail, ("text",), "label") == rows
     said: list[str] = []
     for name in ("loose", "pos/deep/3"):
@@ -206,15 +185,12 @@ def test_a_folder_of_texts(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"2\.txt: byte 3 is not UTF-8: .* set --encoding cp1252"):
         labelled(mail)
     assert labelled(mail, encoding="cp1252")[4:] == [("caf\xe9", "pos")]
-    with pytest.raises(DataError, match=r"\.txt: --encoding klingon does not fit"):
-        labelled(mail, encoding="klingon")
     write(mail, "pos/3.txt", "poor\n")
-    blank = write(mail, "pos/4.txt", " ")
-    with pytest.raises(DataError, match=r"mail/pos/4\.txt: 'text' is empty \(files pos/4\.txt\)"):
-        labelled(mail, encoding="cp1252")
-    blank.unlink()
     same_text = r"mail/neg/1\.txt: the same text is .*\(files neg/1\.txt, pos/3\.txt\)"
     with pytest.raises(DataError, match=same_text):
+        labelled(mail, encoding="cp1252")
+    write(mail, "pos/4.txt", " ")
+    with pytest.raises(DataError, match=r"mail: 2 faults:.*'text' is empty \(files pos/4\.txt\)"):
         labelled(mail, encoding="cp1252")
     (tmp_path / "none").mkdir()
     with pytest.raises(DataError, match="none holds no text: put one file a text into a folder"):
@@ -229,18 +205,14 @@ def test_tables_of_pandas(tmp_path: Path, suffix: str, monkeypatch: pytest.Monke
     rows = read(file, ("text",), "label", Reading(drop_blank=True))
     expected = [(0, "a", "1"), (1, "b", "1"), (3, "c", "2"), (4, "d", "2")]
     assert [(row.line - FIRST[suffix], *row.texts, row.label) for row in rows] == expected
-    with pytest.raises(DataError, match=r"no column 'class': it has text, label"):
-        read(file, ("text",), "class")
 
     words, named = ["n/a", "null", "NaN", "d", "e"], ["None"] * 2 + ["Some"] * 2
     file = write_frame(tmp_path / f"t{suffix}", {"text": words, "label": [*named, ""]})
     assert labelled(file, drop_blank=True) == list(zip(words[:4], named, strict=True))
-    for broken in (b"", b"no table", b"PK\x05\x06" + bytes(18)):  # the last is an empty archive
+    for broken in (b"no table", b"PK\x05\x06" + bytes(18)):  # the last is an empty archive
         file.write_bytes(broken)
         with pytest.raises(DataError, match=rf"t\{suffix} cannot be read as \{suffix}: save it"):
             labelled(file)
-    with pytest.raises(DataError, match=r"none\..* cannot be read: .*No such file"):
-        labelled(file.with_stem("none"))
     monkeypatch.setitem(sys.modules, "pandas", None)  # an import of it raises
     with pytest.raises(DataError, match=r"pip install pandas pyarrow openpyxl, or save"):
         labelled(file)

@@ -9,7 +9,6 @@ from scipy.special import expit, softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from heedful.training import contrastive, teachers
 from heedful.training.bag import Bag
 from heedful.training.linear import ClassWeight, Linear, Recipe, Texts, recipes
 from heedful.training.pseudo_labels import FineTunedTeacher, FrozenTeacher, Lesson
@@ -37,13 +36,6 @@ def test_words_are_scikit_learns_where_none_is_doubled_and_unknown_ones_count_fo
     assert not none.any()
 
 
-def test_many_classes_share_fewer_buckets() -> None:
-    assert len(Bag.fit(keys(TEXTS), classes=2).idf) == 2**12 - 1
-    many = [np.arange(i * 1000, (i + 1) * 1000) for i in range(60)]
-    assert len(Bag.fit(many, classes=2).idf) == 2**18 - 1
-    assert len(Bag.fit(many, classes=255).idf) == 2**16 - 1
-
-
 @pytest.mark.parametrize("recipe", recipes("balanced", multi_label=False), ids=str)
 def test_a_class_that_is_not_in_the_rows_is_never_answered(recipe: Recipe) -> None:
     texts = Texts(keys(TEXTS), np.eye(5, 3, dtype=np.float32))
@@ -51,17 +43,6 @@ def test_a_class_that_is_not_in_the_rows_is_never_answered(recipe: Recipe) -> No
         targets = np.eye(4, dtype=bool)[classes]
         answers = Linear.fit(recipe, texts, targets).logits(texts).argmax(axis=1)
         assert set(answers.tolist()) <= set(classes)
-
-
-def test_taught_models_read_words_that_are_in_two_texts() -> None:
-    """A word of one text has no weight where a teacher's probabilities are the targets, and one with labels."""
-    recipe = Recipe(True, False, 1.0, None, False)
-    fitted = Texts(keys(["a", "a b", "b", "c"]), np.zeros((4, 1), np.float32))
-    labels = np.array([[1, 0], [0, 1], [0, 1], [1, 0]], bool)
-    alone = Texts(keys(["", "a", "b", "c"]), np.zeros((4, 1), np.float32))
-    for targets, known in ((labels * 0.8 + 0.1, [True, True, False]), (labels, [True] * 3)):
-        none, *weights = Linear.fit(recipe, fitted, targets).logits(alone)
-        assert [bool((each != none).any()) for each in weights] == known
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
@@ -119,40 +100,6 @@ def test_the_student_learns_what_the_teacher_alone_can_read() -> None:
     swapped = targets[:4, ::-1]  # a fold's teacher sees the labels of its rows alone
     other = lesson.teach(recipe, np.arange(4), rows[np.arange(4)], swapped)
     assert (other.logits(unlabelled).argmax(axis=1) != classes[8:]).all()
-
-
-@pytest.mark.parametrize(("weight", "share"), [(None, 0.1), ("balanced", 0.5)])
-def test_a_student_honours_class_weights(weight: ClassWeight, share: float) -> None:
-    """The features say nothing, so it answers the classes' shares: those of nine rows to one, or halves."""
-    rows = Texts([np.array([1], np.int64)] * 200, np.ones((200, 2), np.float32))
-    classes = np.eye(2)[(np.arange(200) % 10 == 0).astype(int)]
-    recipe = Recipe(words=True, vectors=True, strength=1, class_weight=weight)
-    found = Linear.fit(recipe, rows, classes).probabilities(rows)
-    np.testing.assert_allclose(found[:, 1], share, atol=1e-2)
-
-
-def test_a_text_is_never_its_own_partner() -> None:
-    targets = np.eye(2, dtype=bool)[[0, 0, 1, 1]]
-    for batch in contrastive._batches(targets, np.random.default_rng(0)):
-        half = len(batch) // 2
-        for row, partner in zip(batch[:half], batch[half:], strict=True):
-            assert {row, partner} in ({0, 1}, {2, 3})
-
-
-def test_a_fine_tuned_encoder_tells_classes_apart() -> None:
-    """Every second word, which no vector knows before."""
-    words = ["orange", "peach", "plum", "lime"]
-    texts = [f"{word} is a {kind}" for kind in ("fruit", "colour") for word in words]
-    classes = np.eye(2, dtype=bool)[[0, 1] * 4]
-
-    def gap(model: teachers.Teacher) -> float:
-        vectors = model.unit_vectors(texts)
-        same = classes @ classes.T & ~np.eye(len(texts), dtype=bool)
-        cosines = vectors @ vectors.T
-        return float(cosines[same].mean() - cosines[~(classes @ classes.T)].mean())
-
-    tuned = contrastive.fine_tune(teachers.MINILM, texts, classes, seed=1)
-    assert gap(teachers.load(teachers.MINILM)) < 0.2 < 0.6 < gap(tuned)
 
 
 def test_a_teacher_fine_tuned_in_another_process_answers_the_same(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from rich.console import Console
 from heedful.cli.train import command
 from heedful.export import run as export
 from heedful.text.kinds import Kind
-from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, loop, tasks
 from heedful.training.config import Paths, RunConfig
 from heedful.training.errors import ConfigError, RunDamaged
@@ -162,17 +161,6 @@ def test_a_run_begins_with_another_runs_weights(
             taken = name.startswith(("sentence.encoder.", "sentence.embedding."))
             torch.testing.assert_close(value, mine[name] if taken else own[name])
 
-    fewer = changed(again, words={"background_min_count": None}, train_rows=20)
-    record = train(fewer, replace(finished, run=tmp_path / "few"))
-    assert [one["rows"] for one in record["data"]] == [20, first["data"][0]["rows"]]
-    old, new = (
-        Vocab.load(run / checkpoint.VOCAB).words for run in (finished.run, tmp_path / "few")
-    )
-    assert 3 < len(new) < len(old)
-    after = checkpoint.best(tmp_path / "few")["sentence.embedding.weight"]
-    for row, word in enumerate(new):
-        torch.testing.assert_close(after[row], table[old.index(word)])
-
 
 def test_a_run_that_cannot_be_begun_with_is_named(
     config: RunConfig, finished: Paths, tmp_path: Path
@@ -192,24 +180,17 @@ def test_patience_ends_a_run(config: RunConfig, paths: Paths) -> None:
 
 
 @pytest.mark.parametrize(
-    ("optimiser", "keeps"),
-    [
-        ({"name": "adam"}, "exp_avg_sq"),
-        ({"name": "adamw"}, "exp_avg_sq"),
-        ({"name": "sgd", "rate": 0.05}, "momentum_buffer"),
-        ({"precision": "bfloat16"}, "exp_avg_sq"),
-    ],
-    ids=lambda one: str(one) if isinstance(one, dict) else "",
+    "optimiser",
+    [{"name": "adamw"}, {"name": "sgd", "rate": 0.05}, {"precision": "bfloat16"}],
+    ids=str,
 )
 def test_every_optimiser_learns_and_keeps_floats(
-    config: RunConfig, paths: Paths, optimiser: dict[str, Any], keeps: str
+    config: RunConfig, paths: Paths, optimiser: dict[str, Any]
 ) -> None:
-    record = train(changed(config, optimiser=optimiser), paths)
+    train(changed(config, optimiser=optimiser), paths)
     found = losses(paths.run)
     assert found[-1] < found[0]
-    assert record["dev"]["value"] == 1.0 or "precision" not in optimiser
-    layers, words = (last(paths.run)[f"optimiser{i}"] for i in (0, 1))
-    assert keeps in layers["state"][0]
+    words = last(paths.run)["optimiser1"]
     assert "exp_avg_sq" in words["state"][0]  # Adam, whatever the layers have
     weights = checkpoint.best(paths.run).values()
     assert {one.dtype for one in weights if one.is_floating_point()} == {torch.float32}
@@ -242,8 +223,8 @@ def test_a_damaged_run_is_named_with_the_file(
 ) -> None:
     content = files(finished.run)
     halves = {name: one[: len(one) // 2] for name, one in content.items()}
-    for i, bad in enumerate((halves[checkpoint.LAST], b"", b"nothing")):
-        broken = copied(finished.run, tmp_path / f"last{i}", checkpoint.RECORD)
+    broken = copied(finished.run, tmp_path / "last", checkpoint.RECORD)
+    for bad in (halves[checkpoint.LAST], b""):
         (broken / checkpoint.LAST).write_bytes(bad)
         with pytest.raises(RunDamaged, match=r"last\.pt is damaged: .*; remove it and train again"):
             train(config, replace(finished, run=broken), resume=True)
@@ -254,17 +235,15 @@ def test_a_damaged_run_is_named_with_the_file(
     more = content[checkpoint.VOCAB] + b"one-more\n"  # than the best has vectors
     for name, bad, said in (
         (checkpoint.BEST, halves[checkpoint.BEST], checkpoint.BEST),
-        *((checkpoint.RECORD, bad, "") for bad in (halves[checkpoint.RECORD], b"{}", b"\xff")),
-        *((checkpoint.VOCAB, bad, "") for bad in (b"", b"\xff")),
+        *((checkpoint.RECORD, bad, checkpoint.RECORD) for bad in (b"{}", b"\xff")),
+        (checkpoint.VOCAB, b"\xff", checkpoint.VOCAB),
         (checkpoint.VOCAB, more, f"{checkpoint.BEST} is not"),
+        (checkpoint.SCORES, b"[{", r"scores\.json is .*; remove it and evaluate"),
     ):
         (run / name).write_bytes(bad)
-        with pytest.raises(RunDamaged, match=said or name):
+        with pytest.raises(RunDamaged, match=said):
             export.read(run)
-        (run / name).write_bytes(content[name])
-    (run / checkpoint.SCORES).write_bytes(b"[{")
-    with pytest.raises(RunDamaged, match=r"scores\.json is .*; remove it and evaluate"):
-        export.read(run)
+        (run / name).write_bytes(content.get(name, b""))
 
 
 def test_a_resumed_run_keeps_its_words_and_its_parser(
@@ -296,15 +275,14 @@ def test_a_full_disk_is_named_as_such(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not (tmp_path / "last.pt").exists()
 
 
-@pytest.mark.parametrize("hidden", [10**13, 10**18])
 def test_sizes_that_no_memory_holds_are_refused(
-    hidden: int, paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # for .cache
     file = tmp_path / "large.toml"
     file.write_text(
         'task = "sst2"\nlicence = "CC0-1.0"\n[encoder]\nname = "average"\n[words]\ndim = 12\n'
-        f"[head]\nhidden = {hidden}\n"
+        f"[head]\nhidden = {10**13}\n"
     )
     with pytest.raises(ConfigError, match=r"large\.toml: this needs more memory than there is"):
         command(file, run=paths.run, data=paths.data, parser=str(paths.parser))

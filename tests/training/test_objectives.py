@@ -1,10 +1,10 @@
-"""Targets, losses and answers of each kind, and of pairs, against their formulas; steps and averages of the weights."""
+"""Targets, losses and answers of each kind, and of pairs, against their formulas; steps and averages of the weights.
+
+Also targets that are the answers of another run."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pytest
@@ -14,31 +14,29 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
+from heedful.export import run
 from heedful.models.aligned_words import AlignedNLIHead
 from heedful.models.ms_san import MSSAN
 from heedful.models.sentence import SentenceEncoder
 from heedful.text.arrays import Doubles
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
-from heedful.training.config import OptimiserConfig, Paths, RunConfig
+from heedful.text.parse import ParseJob, Parser
+from heedful.training.config import OptimiserConfig, Paths, RunConfig, TeacherConfig
 from heedful.training.contrastive import contrastive_loss
-from heedful.training.data import Examples
-from heedful.training.metrics import dev_metric
+from heedful.training.distillation import probabilities
+from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.model import TrainingModel, make_model
-from heedful.training.objectives import (
-    Objective,
-    dev_score,
-    make_objective,
-    soft_targets,
-)
-from heedful.training.optimise import Optimisation, make_optimisers, make_schedule, moving_average
+from heedful.training.objectives import Objective, make_objective, soft_targets
+from heedful.training.optimise import Optimisation, make_optimisers, make_schedule
 from heedful.training.paired import SCALE, in_batch_loss, ordered_loss
 from heedful.training.prepare import Prepared, prepare
+from heedful.training.restore import restore
 from heedful.training.tasks import get
-from heedful.training.tasks.base import Example
+from heedful.training.tasks.base import UNLABELLED, Example
 from tests.builders import WORDS, word_table
 from tests.reference.arithmetic import softmax
-from tests.training.conftest import changed
+from tests.training.conftest import changed, train
 
 CLASSES: dict[Kind, int] = {"nli": 3, "classification": 2}
 
@@ -116,20 +114,6 @@ def test_relatedness_learns_soft_targets(config: RunConfig) -> None:
     loss = goal.loss(model, batch, torch.from_numpy(targets))
     assert loss.item() == pytest.approx(expected, rel=1e-5)
     np.testing.assert_allclose(numbers(goal.answer(model, batch)), answers, rtol=1e-5)
-
-
-def test_dev_scores_are_read_without_dropout(config: RunConfig) -> None:
-    goal, model = made("relatedness", changed(config, head={"dropout": 0.9}))
-    batch, scores = sides(2), np.array([1.0, 2.25, 3.5, 4.9, 5.0])
-
-    class Dev:
-        def batches(self, *_: object) -> Iterator[tuple[list[Batch], Doubles]]:
-            yield batch, scores
-
-    _, metric = dev_metric("relatedness")
-    expected = metric(numbers(goal.answer(model, batch)), scores)
-    model.train()
-    assert dev_score(goal, "relatedness", model, cast(Examples, Dev())) == expected
 
 
 @given(st.lists(st.floats(1, RELATEDNESS_LEVELS), min_size=1, max_size=8))
@@ -303,19 +287,6 @@ def test_averaged_weights_have_their_own_statistics(config: RunConfig, paths: Pa
     assert (norm.running_mean.abs() > 0.01).any()
 
 
-def test_the_average_soon_forgets_its_start() -> None:
-    """A decay of .999 alone would still be at 1 - .999 ** 20 = 2 % of the way after 20 updates."""
-    for decay, start, end, near in ((0.999, 0.0, 1.0, 0.1), (0.5, 1.0, 0.0, 1e-4)):
-        model = nn.Linear(1, 1, bias=False)
-        nn.init.constant_(model.weight, start)
-        average = moving_average(model, decay)
-        average.update_parameters(model)
-        nn.init.constant_(model.weight, end)
-        for _ in range(20):
-            average.update_parameters(model)
-        assert 0 <= abs(next(average.parameters()).item() - end) < near
-
-
 @pytest.mark.parametrize("schedule", ["cosine", "linear", "halve"])
 def test_rates_rise_and_then_follow_their_schedule(schedule: str) -> None:
     optimiser = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
@@ -329,3 +300,89 @@ def test_rates_rise_and_then_follow_their_schedule(schedule: str) -> None:
     after = np.arange(16) / 16
     expected = {"cosine": (1 + np.cos(np.pi * after)) / 2, "linear": 1 - after, "halve": after**0}
     np.testing.assert_allclose(found[4:], expected[schedule])
+
+
+GOOD, AWFUL = "a movie is good", "a movie is awful and long"
+
+
+def taught(config: RunConfig, run: Path, weight: float, **more: float) -> RunConfig:
+    return changed(config, teacher=TeacherConfig(run=run, weight=weight, **more))
+
+
+def goal(config: RunConfig, paths: Paths, cache: Path, kind: Kind = "classification") -> Objective:
+    return make_objective(kind, config, classes=2, pipeline=paths.parser, cache=cache)
+
+
+def test_targets_are_the_label_and_the_teacher_s_answer_mixed(
+    config: RunConfig, finished: Paths, paths: Paths, tmp_path: Path
+) -> None:
+    examples = [
+        Example((GOOD,), 1),
+        Example((" ",), 0),  # nothing to read: the teacher does not know
+        Example((AWFUL,), 0),
+        Example((GOOD,), UNLABELLED),
+    ]
+    restored = restore(finished.run)
+    answers = []
+    for parse in Parser.load(paths.parser).parse(
+        [ParseJob(text, config.max_tokens, True) for text in (GOOD, AWFUL)]
+    ):
+        side = collate([restored.lexicon.sentence(parse.tokens, parse.heads)])
+        answers.append(restored.model([side]).softmax(-1)[0].detach().numpy())
+    mixing = goal(taught(config, finished.run, 0.75), paths, tmp_path / "cache")
+    expected = [
+        [0.75 * answers[0][0], 0.25 + 0.75 * answers[0][1]],
+        [0.25 + 0.375, 0.375],
+        [0.25 + 0.75 * answers[1][0], 0.75 * answers[1][1]],
+        answers[0],
+    ]
+    np.testing.assert_allclose(mixing.targets(examples), expected, atol=1e-6)
+    np.testing.assert_allclose(mixing.targets(examples), expected, atol=1e-6)  # from the cache
+
+
+def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
+    config: RunConfig, finished: Paths, paths: Paths, tmp_path: Path
+) -> None:
+    """With all the weight on the teacher the labels say nothing."""
+    right = get(config.task).train[0].read(paths.data)
+    cache = tmp_path / "cache"
+    answers = probabilities(finished.run, right, classes=2, pipeline=paths.parser, cache=cache)
+    wrong = [Example(one.texts, 1 - one.label) for one in right]
+    learner = changed(taught(config, finished.run, 1), epochs=40, patience=40)
+    np.testing.assert_allclose(goal(learner, paths, cache).targets(wrong), answers, atol=1e-6)
+
+    mixing = goal(taught(config, finished.run, 0.5, min_teacher_label_prob=0.4), paths, cache)
+    for asked in (right, wrong):
+        labels = np.eye(2)[[int(one.label) for one in asked]]
+        agreed = (answers * labels).sum(1, keepdims=True) >= 0.4
+        expected = np.where(agreed, (answers + labels) / 2, labels)
+        np.testing.assert_allclose(mixing.targets(asked), expected, atol=1e-6)
+    assert not agreed.all()
+    half = len(wrong) // 2
+    certain = [Example(one.texts, one.label, trusted=True) for one in wrong[:half]]
+    found = mixing.targets([*certain, *wrong[half:]])
+    np.testing.assert_allclose(found[:half], labels[:half])
+    np.testing.assert_allclose(found[half:], expected[half:], atol=1e-6)
+
+    pupil = replace(paths, run=tmp_path / "pupil")
+    record = train(learner, pupil)
+    assert record["dev"]["value"] == 1.0
+    assert run.read(pupil.run).training.teacher == str(finished.run)
+
+
+def test_what_nobody_can_teach_is_refused_before_anything_is_parsed(
+    config: RunConfig, paths: Paths, tmp_path: Path
+) -> None:
+    missing = taught(config, tmp_path / "none", 0.5)
+    empty = replace(paths, cache=tmp_path / "empty")
+    with pytest.raises(RunMissing, match=r"teacher\.run: .*none holds no run\.json: train it"):
+        train(missing, empty)
+    assert not empty.cache.exists()
+    kinds: tuple[Kind, ...] = ("relatedness", "embedding")
+    for kind in kinds:
+        with pytest.raises(ConfigError, match=rf"teacher is for classes: .* a task of {kind}"):
+            goal(missing, paths, paths.cache, kind)
+    with pytest.raises(ConfigError, match=r"no label: name a run in \[teacher\]"):
+        goal(config, paths, paths.cache).targets(
+            [Example((GOOD,), 1), Example((GOOD,), UNLABELLED)]
+        )

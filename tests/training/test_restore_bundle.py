@@ -106,22 +106,6 @@ def test_a_run_begins_with_the_vectors_of_a_bundle_and_trains_on(name: str, tmp_
     assert parts >= {"embedding", "encoder"}
 
 
-def test_a_run_with_a_closed_list_or_other_classes_takes_what_it_can(tmp_path: Path) -> None:
-    bundle = read(BUNDLES / "ms-san-sst2")
-    vocab = bundle.vocab
-    assert isinstance(vocab, Vocab)
-    closed = configuration(bundle.card, BUNDLES / "ms-san-sst2", subword_rows=0)
-    model = begun(bundle, closed, Vocab(vocab.words[len(SPECIAL) :]), tmp_path)
-    restored = restore_bundle(BUNDLES / "ms-san-sst2").model.trained_state_dict()
-    table = model.sentence.embedding.get_parameter("weight")
-    assert torch.equal(table, restored["sentence.embedding.table.weight"])
-    other = closed.model_copy(update={"task": "sst5"})
-    five = make_model(other, "classification", 5, torch.zeros(len(vocab), 300))
-    load_initial_weights(other, five, tasks.get("sst5"), tmp_path / "vocab.txt")
-    name = "sentence.encoder.norm.weight"
-    assert torch.equal(five.state_dict()[name], restored[name])
-
-
 def test_a_bundle_lends_its_words_and_teaches_the_run_that_goes_on_from_it(paths: Paths) -> None:
     folder = BUNDLES / "ms-san-sst2"
     examples = tasks.get("sst2").dev.read(paths.data)

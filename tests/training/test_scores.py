@@ -1,23 +1,16 @@
 """Metrics against their definitions, and scores of a split; held-out rows, their scores and what follows from them."""
 
-import json
 import math
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from sklearn.metrics import f1_score
 
 from heedful.runtime.answers import softmax
-from heedful.training import assess, checkpoint
+from heedful.training import assess
 from heedful.training.assess import HeldOut, answered, most_precise, risk_coverage, suspects
-from heedful.training.errors import ConfigError, DataError
-from heedful.training.metrics import Score, fit_temperature, mse, ndcg, pearson, spearman
-from heedful.training.tasks.base import UNLABELLED, Example, Source, Task
-from tools.scoring import measure, record_score
+from heedful.training.metrics import fit_temperature, mse, ndcg, pearson, spearman
 from tools.suites.figures import calibration_error
 
 
@@ -60,60 +53,6 @@ def test_the_temperature_is_found_and_calibrates(temperature: float) -> None:
     held = held_out(logits, np.eye(3, dtype=bool)[classes])
     assert assess.temperature(held) == pytest.approx(found, rel=1e-3)
     assert held.divided(found).loss <= held.loss
-
-
-def test_the_calibration_error_is_that_of_a_loop() -> None:
-    logits, classes = drawn(3.0)
-    probabilities = softmax(logits)[:500]
-    probabilities[0] = 1.0, 0.0, 0.0  # the last bin includes its end
-    expected = 0.0
-    for bin_ in range(15):
-        inside = [
-            (p.max(), p.argmax() == c)
-            for p, c in zip(probabilities, classes[:500], strict=True)
-            if min(int(p.max() * 15), 14) == bin_
-        ]
-        if inside:
-            confidence, right = np.mean(inside, axis=0)
-            expected += len(inside) / 500 * abs(confidence - right)
-    assert calibration_error(probabilities, classes[:500]) == pytest.approx(expected)
-
-
-class Always:
-    """A predictor that gives one answer."""
-
-    def __init__(self, answer: float = 1) -> None:
-        self.answer = answer
-
-    def predict(self, examples: Sequence[Example], task: Task) -> npt.NDArray[Any]:
-        return np.full(len(examples), self.answer)
-
-
-def source(name: str, *labels: float) -> Source:
-    return Source(name, "", "", lambda _: [Example((name,), label) for label in labels])
-
-
-def test_what_is_measured_and_what_is_refused(tmp_path: Path) -> None:
-    """Pairs without a label are not scored, a model of other classes and an empty split are refused."""
-    train = source("first", 1, 0), source("second", UNLABELLED, 1, 1, UNLABELLED)
-    dev, empty = source("third", 0, 1), source("none")
-    task = Task("toy", "classification", ("no", "yes"), train, dev, empty)
-    score = measure(task, "train", tmp_path, Always())[0]
-    assert (score.dataset, score.rows, score.value) == ("first and second", 4, 0.75)
-    assert measure(task, "dev", tmp_path, Always())[0].value == 0.5
-    with pytest.raises(ConfigError, match="never answers no, yes, the labels of toy"):
-        measure(task, "dev", tmp_path, Always(-1))
-    with pytest.raises(DataError, match="toy: its test split has no example"):
-        measure(task, "test", tmp_path, Always())
-
-
-def test_a_score_replaces_that_of_its_own_split(tmp_path: Path) -> None:
-    splits = (("dev", 0.25), ("test", 0.5), ("dev", 0.75))
-    scores = [Score("toy", split, "accuracy", value, 4) for split, value in splits]
-    for score in scores:
-        record_score(score, tmp_path)
-    found = json.loads((tmp_path / checkpoint.SCORES).read_text())
-    assert found == [score.as_dict() for score in scores[1:]]
 
 
 def flags(classes: list[int], count: int = 2) -> np.ndarray:
@@ -173,15 +112,6 @@ def test_scores() -> None:
     assert held.error == pytest.approx(np.sqrt(0.75 * 0.25 / 4))
     half = held.only(np.array([99, 12, 13]))
     assert (half.rows.tolist(), half.score, half.folds.tolist()) == ([12, 13], 0.5, [0, 1])
-
-
-@pytest.mark.parametrize("multi_label", [False, True])
-def test_the_surest_of_the_wrong_answers_are_suspected_first(multi_label: bool) -> None:
-    sure = np.random.default_rng(0).permutation(np.linspace(0.1, 3.0, 30))
-    logits = np.stack([-sure, sure], axis=1)  # each row is of class 0
-    logits[-1] *= -1  # and the last one answered rightly
-    held = held_out(logits, flags([0] * 30), multi_label=multi_label)
-    assert suspects(held) == [(10 + i, 1) for i in np.argsort(-sure) if i != 29]
 
 
 def test_a_class_that_no_row_has_and_none_is_answered_has_no_f1() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heedful.training import tasks
-from heedful.training.data_folder import ADDRESSES, VARIABLE, data_folder
+from heedful.training.data_folder import ADDRESSES
 from heedful.training.errors import ConfigError, DataError, DataMissing
 from heedful.training.tasks import stsb
 from heedful.training.tasks.base import Example
@@ -28,81 +28,59 @@ def lines(*rows: object) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def texts(task: str, folder: Path) -> dict[str, set[str]]:
-    """Texts by label, of all splits together."""
-    found = tasks.get(task)
-    rows = [one for source in (*found.train, found.dev, found.test) for one in source.read(folder)]
-    return {
-        label: {one.texts[0] for one in rows if one.label == number}
-        for number, label in enumerate(found.labels)
-    }
-
-
-NEGATIVE, POSITIVE = "it broke\n\nit \u2019s loud\n", "i like it \n"
-BROKE, LIKE = {"it broke", "it \u2019s loud"}, {"i like it"}
-SIDES, VIEWS = {"negative": BROKE, "positive": LIKE}, {"objective": BROKE, "subjective": LIKE}
-IMDB = {f"aclImdb/{split}/{file}": f"{text} {split}." for split in ("train", "test")
-        for file, text in (("neg/0_2.txt", "Bad.<br /><br />No"), ("pos/0_9.txt", "Good"))}  # fmt: skip
 NEWS = "{0}\t{1}\thttp://x\tX\t{2}\tstory\tx.com\t1394470370698\n"
 NEWS_BY_TABS = NEWS.format(1, 'Fed says "no"', "b") + NEWS.format(2, "Flu spreads", "m")
 NEWS_BY_COMMAS = (
     "ID,TITLE,URL,PUBLISHER,CATEGORY,STORY,HOSTNAME,TIMESTAMP\n"
     '1,"Fed says ""no""",u,p,b,s,h,1\n2,Flu spreads,u,p,m,s,h,1\n'
 )
-TREC = {
-    "train_5500.label": "DESC:manner How is it ?\nHUM:ind Who was Camus\u00e9 ?\n",
-    "TREC_10.label": "NUM:dist How far ?\n",
-}
-R8 = {
-    "r8-train-all-terms.txt": "earn\tit rises\nmoney-fx\tit falls\n",
-    "r8-test-all-terms.txt": "ship\tit sinks\n",
-}
-REVIEWS = lines({"stars": 5.0, "text": "Lovely"}, {"stars": 1.0, "text": "No"})
-TOLD_NEWS = {"business": {'Fed says "no"'}, "health": {"Flu spreads"}}
-LAYOUTS: list[tuple[str, dict[str, str], str, dict[str, set[str]]]] = [
+TOLD_NEWS = {("business", 'Fed says "no"'), ("health", "Flu spreads")}
+LAYOUTS: list[tuple[str, str, dict[str, str], set[tuple[str, str]]]] = [
     (
-        *("trec", TREC, "latin-1"),
-        {
-            "description": {"How is it ?"},
-            "person": {"Who was Camus\u00e9 ?"},
-            "number": {"How far ?"},
-        },
-    ),
-    ("cr", {"CR/custrev.neg": NEGATIVE, "CR/custrev.pos": POSITIVE}, "utf-8", SIDES),
-    ("mpqa", {"MPQA/mpqa.neg": NEGATIVE, "MPQA/mpqa.pos": POSITIVE}, "utf-8", SIDES),
-    ("subj", {"SUBJ/subj.objective": NEGATIVE, "SUBJ/subj.subjective": POSITIVE}, "cp1252", VIEWS),
-    ("subj", {"plot.tok.gt9.5000": NEGATIVE, "quote.tok.gt9.5000": POSITIVE}, "cp1252", VIEWS),
-    (
-        *("r8", R8, "utf-8"),
-        {"earnings": {"it rises"}, "foreign exchange": {"it falls"}, "shipping": {"it sinks"}},
+        *("trec", "latin-1"),
+        {"train_5500.label": "HUM:ind Who was Camus\u00e9 ?\n", "TREC_10.label": "NUM:dist How far ?\n"},
+        {("person", "Who was Camus\u00e9 ?"), ("number", "How far ?")},
     ),
     (
-        *("imdb", IMDB, "utf-8"),
-        {
-            "negative": {"Bad.  No train.", "Bad.  No test."},
-            "positive": {"Good train.", "Good test."},
-        },
+        *("subj", "cp1252"),
+        {"SUBJ/subj.objective": "a\n\nit \u2019s loud\n", "SUBJ/subj.subjective": "i like it \n"},
+        {("objective", "a"), ("objective", "it \u2019s loud"), ("subjective", "i like it")},
     ),
     (
-        *("yelp", {"yelp_academic_dataset_review.json": REVIEWS}, "utf-8"),
-        {"1": {"No"}, "3": set(), "5": {"Lovely"}},
+        *("r8", "utf-8"),
+        {"r8-train-all-terms.txt": "money-fx\tit falls\n", "r8-test-all-terms.txt": "ship\tit sinks\n"},
+        {("foreign exchange", "it falls"), ("shipping", "it sinks")},
     ),
-    ("news", {"newsCorpora.csv": NEWS_BY_TABS}, "utf-8", TOLD_NEWS),
-    ("news", {"uci-news-aggregator.csv": NEWS_BY_COMMAS}, "utf-8", TOLD_NEWS),
-]
+    (
+        *("imdb", "utf-8"),
+        {f"aclImdb/{split}/{side}/0_2.txt": f"{side}.<br />{split}"
+         for split in ("train", "test") for side in ("neg", "pos")},
+        {(label, f"{label[:3]}. {split}")
+         for split in ("train", "test") for label in ("negative", "positive")},
+    ),
+    (
+        *("yelp", "utf-8"),
+        {"yelp_academic_dataset_review.json": lines({"stars": 5.0, "text": "Lovely"})},
+        {("5", "Lovely")},
+    ),
+    ("news", "utf-8", {"newsCorpora.csv": NEWS_BY_TABS}, TOLD_NEWS),
+    ("news", "utf-8", {"uci-news-aggregator.csv": NEWS_BY_COMMAS}, TOLD_NEWS),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("task", "files", "encoding", "expected"), LAYOUTS)
+@pytest.mark.parametrize(("name", "encoding", "files", "expected"), LAYOUTS)
 def test_an_official_layout(
     tmp_path: Path,
-    task: str,
-    files: dict[str, str],
+    name: str,
     encoding: str,
-    expected: dict[str, set[str]],
+    files: dict[str, str],
+    expected: set[tuple[str, str]],
 ) -> None:
     write(tmp_path, files, encoding)
-    found = texts(task, tmp_path)
-    assert {label: found[label] for label in expected} == expected
+    task = tasks.get(name)
+    sources = (*task.train[:1], task.dev, task.test)
+    rows = [one for source in sources for one in source.read(tmp_path)]
+    assert {(task.labels[int(one.label)], one.texts[0]) for one in rows} == expected
 
 
 SICK = (
@@ -115,9 +93,7 @@ SICK_LINES = lines(
 )
 
 
-@pytest.mark.parametrize(
-    "files", [{"SICK_trial.txt": SICK}, {"sick/dev.jsonl": SICK_LINES}], ids=["table", "lines"]
-)
+@pytest.mark.parametrize("files", [{"SICK_trial.txt": SICK}, {"sick/dev.jsonl": SICK_LINES}])
 def test_sick_as_the_table_and_as_lines(tmp_path: Path, files: dict[str, str]) -> None:
     write(tmp_path, files)
     pairs = [('A "dog', "A man"), ("A kid", "No kid")]
@@ -167,24 +143,18 @@ UNDECIDED = lines(PAIR | {"label": "-"}, PAIR | {"label": "Neutral"})
 REFUSED: list[tuple[str, str, str | bytes, str]] = [
     ("cr", "cr/all.jsonl", '{"text": "a"}', r"all\.jsonl:1: no 'label'; docs/data\.md"),
     ("cr", "cr/all.jsonl", '{"text": 1, "label": "negative"}', r":1: 'text' is no text"),
-    ("cr", "cr/all.jsonl", "[1]", r"all\.jsonl:1: not a JSON object"),
-    ("snli", "snli/dev.jsonl", '{"label": "neutral"}', r"dev\.jsonl:1: no 'premise'"),
     ("snli", "snli/dev.jsonl", UNDECIDED, rf"dev\.jsonl:2: label 'Neutral' {LABEL_OF_ALL}"),
     (
         *("sick-relatedness", "SICK_trial.txt", SICK.replace("relatedness_score", "score")),
         r"SICK_trial\.txt:2: no 'relatedness_score'",
     ),
     ("stsb", "stsbenchmark/sts-dev.csv", "A man.\tA dog.\n", r"sts-dev\.csv:1: 2 cells, not 7"),
-    ("yelp", "yelp_10k/all.jsonl", '{"text": "a", "label": "five"}', r":1: .*'five'"),
     ("trec", TREC_LINES, "[" * 100_000, r"train\.jsonl:1: not a JSON object"),
-    ("trec", TREC_LINES, f'{{"text": "a", "label": {"1" * 5000}}}', r":1: not a JSON object"),
     ("trec", TREC_LINES, '{"text": "\\ud800", "label": "NUM"}', ":1: 'text' is no text: surrogat"),
     *(("trec", f"{TREC_LINES}.gz", content, DAMAGED) for content in BROKEN),
-    ("news", "uci-news-aggregator.csv", "ID,TITLE\n1,a", r"tor\.csv:2: no 'CATEGORY'"),
     ("news", "newsCorpora.csv", NEWS_BY_TABS + "3\tonly\n", r"newsCorpora\.csv:3: 2 cells"),
     ("sst5", "trees/dev.txt", "(2 a)\n\n(2 (2 a) (2 b)", r"dev\.txt:3: a bracket is never"),
     ("r8", R8_TRAIN, "ship\ta\nsugar\tb\n", r":2: label 'sugar' is none of acq"),
-    ("r8", R8_TRAIN, b"ship\t\xe9\n", r"terms\.txt: not utf-8"),
     ("imdb", "aclImdb/train/neg/0_1.txt", b"caf\xe9", r"0_1\.txt: not utf-8"),
 ]
 
@@ -200,21 +170,12 @@ def test_what_cannot_be_used_is_named_with_its_line(
 
 
 def test_every_missing_dataset_is_named_with_its_address_and_the_page(tmp_path: Path) -> None:
-    write(tmp_path, {"CR/custrev.neg": NEGATIVE})  # half of one
+    write(tmp_path, {"CR/custrev.neg": "it broke\n"})  # half of one
     for task in {task.test.name: task for task in tasks.TASKS.values()}.values():
         with pytest.raises(DataMissing, match=r"docs/data\.md") as missing:
             task.test.read(tmp_path)
         assert any(address in str(missing.value) for address in ADDRESSES.values())
         assert str(tmp_path) in str(missing.value)
-
-
-def test_the_data_folder_is_the_environments_or_the_default(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
-    assert data_folder() == tmp_path
-    monkeypatch.delenv(VARIABLE)
-    assert data_folder() == Path("data")
 
 
 @needs_data

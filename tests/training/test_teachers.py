@@ -1,5 +1,8 @@
-"""Sentence encoders as their folders say, and their vectors: read once for each text, kept, and mixed."""
+"""Sentence encoders as their folders say, and their vectors: read once for each text, kept, and mixed.
 
+Below them the transformer of a run: what is loaded, what is refused, what is trained at which rate."""
+
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +13,24 @@ from numpy.testing import assert_allclose
 from transformers import BertModel
 
 from heedful.text.arrays import Floats
-from heedful.training import teacher_vectors, teachers
-from heedful.training.config import DistillationConfig
+from heedful.training import teacher_vectors, teachers, transformer
+from heedful.training.config import (
+    DistillationConfig,
+    OptimiserConfig,
+    RunConfig,
+    TransformerConfig,
+)
 from heedful.training.errors import ConfigError, DataMissing
+from heedful.training.model import TrainingModel, make_model
 from heedful.training.objectives import Distillation
+from heedful.training.optimise import make_optimisers
 from heedful.training.tasks.base import Example
 from heedful.training.teachers import unit
 from tests.builders import build_pieces, random_texts
-from tests.transformer import LIMIT, tiny_encoder
+from tests.transformer import LIMIT, tiny_encoder, tiny_folder
 
-DIM = 16
+DIM = 12
+WEIGHTS = "model.safetensors"
 TEXTS = ["two kids wash their hands", "", "kids " * 400, "good", *["the dog is bad"] * 40]
 DISTINCT = list(dict.fromkeys(random_texts(20)))
 CLS = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
@@ -44,7 +55,6 @@ def by_hand(folder: Path, text: str, longest: int, pooling: str) -> Floats:
     [
         ({}, 12, "mean", ""),
         ({"1_Pooling/config": CLS}, 12, "cls", ""),
-        ({"1_Pooling/config": {"pooling_mode": "cls"}}, 12, "cls", ""),
         ({"1_Pooling/config": {"pooling_mode": ["mean"]}}, 12, "mean", ""),
         ({"modules": [], "sentence_bert_config": {}}, LIMIT, "mean", ""),
         ({"config_sentence_transformers": PROMPTS}, 12, "mean", "the man "),
@@ -72,11 +82,7 @@ def test_vectors_are_the_pooled_states_of_each_text_alone(
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        (
-            {"1_Pooling/config": {"pooling_mode_max_tokens": True}},
-            "pools by max: only mean and cls",
-        ),
-        ({"1_Pooling/config": CLS | {"pooling_mode_mean_tokens": True}}, "pools by cls, mean"),
+        ({"1_Pooling/config": {"pooling_mode_max_tokens": True}}, "pools by max: only mean and"),
         ({"modules": [{"path": "2", "type": "models.Dense"}]}, "modules.json has Dense"),
         ({"config_sentence_transformers": PROMPTS, **UNPROMPTED}, "leaves its prompt out"),
     ],
@@ -88,16 +94,15 @@ def test_what_is_not_read_is_refused(tmp_path: Path, files: dict[str, Any], said
 
 
 def test_what_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataMissing, match="bert is no sentence encoder: name minilm, mpnet"):
-        teachers.load("bert")
     monkeypatch.setattr(teachers, "MPNET_FOLDER", tmp_path / "nowhere")
-    with pytest.raises(DataMissing, match="scripts/models/all-mpnet-base-v2"):
-        teachers.load(teachers.MPNET)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(
-        DataMissing, match="owner/name is no folder, and it cannot be downloaded from the hub"
+    for name, said in (
+        ("bert", "bert is no sentence encoder: name minilm, mpnet"),
+        (teachers.MPNET, "scripts/models/all-mpnet-base-v2"),
+        ("owner/name", "is no folder, and it cannot be downloaded from the hub"),
     ):
-        teachers.load("owner/name")
+        with pytest.raises(DataMissing, match=said):
+            teachers.load(name)
 
 
 def test_the_files_of_an_encoder_are_its_identity_and_say_how_it_reads(tmp_path: Path) -> None:
@@ -178,3 +183,94 @@ def test_a_stopped_run_goes_on_where_it_was(
     again = teacher_vectors.stored_vectors(name, twice, cache, "cpu", left.append)
     np.testing.assert_array_equal(again, found)
     assert left == [0]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tiny_folder(tmp_path, DIM)
+
+
+def config(folder: Path, over: Mapping[str, Any] = {}, **fields: Any) -> RunConfig:
+    """A run over the transformer in `folder`."""
+    start = {"task": "sst2", "licence": "CC0-1.0", "encoder": {"name": "ms-san-bert"}}
+    over = {"name": str(folder), "dim": DIM, "rate": 2e-5, **over}
+    return RunConfig.model_validate({**start, "transformer": over, **fields})
+
+
+def section(run: RunConfig) -> TransformerConfig:
+    assert run.transformer is not None
+    return run.transformer
+
+
+def model(run: RunConfig, kind: Any = "classification", classes: int = 2) -> TrainingModel:
+    return make_model(run, kind, classes, transformer.load(section(run))[0])
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "dim", "said"),
+    [
+        ("config.json", lambda one: one, 384, "has 12 features, not 384"),
+        ("tokenizer.json", None, DIM, "is neither minilm, mpnet nor a folder of"),
+        *(
+            (file, lambda one: one[:20], DIM, r"transformer\.name: .* cannot be loaded")
+            for file in ("config.json", WEIGHTS, "tokenizer.json")
+        ),
+        (
+            *("config.json", lambda one: one.replace(b'"bert"', b'"roberta"'), DIM),
+            "holds a model of type roberta, not bert",
+        ),
+    ],
+)
+def test_what_is_no_transformer_is_refused(
+    folder: Path, file: str, change: Callable[[bytes], bytes] | None, dim: int, said: str
+) -> None:
+    content = (folder / file).read_bytes()
+    (folder / file).unlink()
+    if change:
+        (folder / file).write_bytes(change(content))
+    with pytest.raises(ConfigError, match=said):
+        model(config(folder, {"dim": dim}))
+
+
+@pytest.mark.parametrize(
+    ("frozen", "layers", "moving"),
+    [((), 0, "all"), ((), 1, "none"), (("transformer",), 0, "none"), (("pieces",), 0, "layers")],
+)
+def test_what_moves_of_it_has_a_rate_of_its_own(
+    folder: Path, frozen: tuple[str, ...], layers: int, moving: str
+) -> None:
+    """Its one layer is its lowest one."""
+    run = config(folder, {"frozen_layers": layers}, freeze=frozen)
+    module, _ = transformer.load(section(run), freeze_pieces="pieces" in frozen)
+    whole = make_model(run, "classification", 2, module).train()
+    assert module.training is ("transformer" not in frozen)  # it drops out as when it was trained
+    (adam,) = make_optimisers(*whole.parameter_groups(section(run)), OptimiserConfig(rate=1e-3))
+    groups = adam.param_groups
+    rates = {id(p): group["lr"] for group in groups for p in group["params"]}
+    assert set(rates) == {id(p) for p in whole.parameters() if p.requires_grad}
+    names = {name for name, _ in module.named_parameters()}
+    names -= {"embeddings.word_embeddings.weight"} if moving == "layers" else set()
+    own = {name: rates.pop(id(p)) for name, p in module.named_parameters() if id(p) in rates}
+    assert own == dict.fromkeys(names if moving != "none" else (), 2e-5)
+    assert set(rates.values()) == {1e-3}
+
+
+def test_lora_adapters_are_all_that_is_trained_and_kept(folder: Path) -> None:
+    run = config(folder, {"lora_rank": 32})
+    trained = model(run)
+    inside = "sentence.embedding.transformer."
+    moving = {name for name, p in trained.named_parameters() if p.requires_grad}
+    adapted = {name.removeprefix(inside) for name in moving if name.startswith(inside)}
+    assert {name.rsplit(".", 1)[1] for name in adapted} == {"down", "up", "bias", "weight"}
+    assert {name for name in adapted if name.endswith(".weight")} == {
+        "encoder.layer.0.attention.output.LayerNorm.weight",
+        "encoder.layer.0.output.LayerNorm.weight",
+    }
+    learned = trained.trained_state_dict()
+    assert set(learned) == moving
+    other = model(run)
+    other.load_trained(learned)
+    for name, one in trained.state_dict().items():
+        assert torch.equal(other.state_dict()[name], one)
+    with pytest.raises(RuntimeError, match=r"weights of another model: head\.layers\.1\.bias"):
+        other.load_trained({n: one for n, one in learned.items() if n != "head.layers.1.bias"})
