@@ -70,7 +70,10 @@ def as_stored(module: nn.Module) -> Any:
 def test_it_is_exported_as_it_is_in_torch(
     name: str, exported: Exported, pipeline: BuiltParser
 ) -> None:
-    """The graphs of a bundle; of an encoder of no paper of ours its graphs alone, which are quicker made."""
+    """Through the runtime, sentence by sentence: torch's explanation, to 1e-5, and of the plain graph's vector.
+
+    The graphs of a bundle; of an encoder of no paper of ours its graphs alone, which are quicker made.
+    """
     if name in WHOLE:
         whole, folder = exported(name)
         model = as_stored(whole.model)
@@ -79,7 +82,34 @@ def test_it_is_exported_as_it_is_in_torch(
         model = as_stored(trained(name, pipeline).model)
         encoder = encoder_graph(model)
         explain = share_weights(explain_graph(model), encoder)
-    check_explanations(model, encoder, explain)
+    assert not left_behind(explain)
+    alpha = ALPHA if "alpha" in model.inputs else None
+    fields: dict[str, Any] = {"tree": "heads" in model.inputs, "alpha": alpha}
+    fields["files"] = {TOKENIZER: ""} if "pieces" in model.inputs else {}
+    card = Card.model_construct(**fields)  # of which nothing else is read
+    files = {ENCODER: encoder, EXPLAIN: explain}
+    explainer = ExplainGraph(files, card)
+    plain = OrtSession(encoder, "cpu", 1, explainer.shared)
+    assert explainer.priors == model.encoder.priors
+    rng = np.random.default_rng(0)
+    for length in (1, 2, 9, MAX_TOKENS):
+        batch = collate([sentence(rng, length, pieces="pieces" in model.inputs)])
+        for off in (None, *explainer.priors):
+            feeds = explainer.feeds(batch, {off: False} if off else {})
+            found = explainer.run(feeds)
+            with torch.inference_mode():
+                known = model.explain(**{name: torch.as_tensor(v) for name, v in feeds.items()})
+            np.testing.assert_allclose(found.embedding, known.sentence, atol=1e-5, rtol=0)
+            np.testing.assert_allclose(found.states, known.states, atol=1e-5, rtol=0)
+            for kind in ("pooling", "maps", "gate"):
+                expected = getattr(known, kind)
+                assert list(getattr(found, kind)) == list(expected)
+                for name, weights in getattr(found, kind).items():
+                    np.testing.assert_allclose(weights, expected[name], atol=1e-5, rtol=0)
+                    np.testing.assert_array_equal(weights == 0, np.asarray(expected[name]) == 0)
+            if off is None:
+                vector = plain.run(encoder_feeds(card, batch))
+                np.testing.assert_allclose(found.embedding, vector, atol=1e-5, rtol=0)
 
 
 def test_an_encoder_without_products_is_exported_in_floats(pipeline: BuiltParser) -> None:
@@ -127,38 +157,6 @@ def test_integrated_gradients_are_torchs(
     assert error == pytest.approx(given["error"], rel=1e-4)
     assert error < 1e-3
     assert 0 < given["spread"] < 0.02
-
-
-@torch.inference_mode()
-def check_explanations(model: SentenceEncoder, encoder: bytes, explain: bytes) -> None:
-    """Through the runtime, sentence by sentence: torch's, to 1e-5; and of the plain graph's vector."""
-    assert not left_behind(explain)
-    alpha = ALPHA if "alpha" in model.inputs else None
-    fields: dict[str, Any] = {"tree": "heads" in model.inputs, "alpha": alpha}
-    fields["files"] = {TOKENIZER: ""} if "pieces" in model.inputs else {}
-    card = Card.model_construct(**fields)  # of which nothing else is read
-    files = {ENCODER: encoder, EXPLAIN: explain}
-    explainer = ExplainGraph(files, card)
-    plain = OrtSession(encoder, "cpu", 1, explainer.shared)
-    assert explainer.priors == model.encoder.priors
-    rng = np.random.default_rng(0)
-    for length in (1, 2, 9, MAX_TOKENS):
-        batch = collate([sentence(rng, length, pieces="pieces" in model.inputs)])
-        for off in (None, *explainer.priors):
-            feeds = explainer.feeds(batch, {off: False} if off else {})
-            found = explainer.run(feeds)
-            known = model.explain(**{name: torch.as_tensor(v) for name, v in feeds.items()})
-            np.testing.assert_allclose(found.embedding, known.sentence, atol=1e-5, rtol=0)
-            np.testing.assert_allclose(found.states, known.states, atol=1e-5, rtol=0)
-            for kind in ("pooling", "maps", "gate"):
-                expected = getattr(known, kind)
-                assert list(getattr(found, kind)) == list(expected)
-                for name, weights in getattr(found, kind).items():
-                    np.testing.assert_allclose(weights, expected[name], atol=1e-5, rtol=0)
-                    np.testing.assert_array_equal(weights == 0, np.asarray(expected[name]) == 0)
-            if off is None:
-                vector = plain.run(encoder_feeds(card, batch))
-                np.testing.assert_allclose(found.embedding, vector, atol=1e-5, rtol=0)
 
 
 def sentence(rng: np.random.Generator, length: int, *, pieces: bool) -> Sentence:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from heedful.runtime.bundles.bundle import Bundle, read
+from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import CARD, ENCODER, HEAD
 from heedful.runtime.engine.graphs import encoder_feeds, head_inputs
 from heedful.text.batch import Batch, collate
@@ -20,39 +20,26 @@ from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import tasks
 from heedful.training.config import Paths, RunConfig, TeacherConfig
 from heedful.training.errors import RunDamaged
-from heedful.training.model import TrainingModel, make_model
+from heedful.training.model import make_model
 from heedful.training.objectives import make_objective
 from heedful.training.restore_bundle import TOLERANCE, restore_bundle
 from heedful.training.start import load_initial_weights
+from tests.shipped import BUNDLES, SHIPPED
 from tests.training.conftest import changed, train
 
-BUNDLES = Path("bundles")
-SHIPPED = sorted(card.parent.name for card in BUNDLES.glob(f"*/{CARD}"))
 UNLISTED = ("zyxomic", "Flurbs")
 
 
-def configuration(card: Any, start: Path, **words: Any) -> RunConfig:
+def configuration(card: Any, start: Path) -> RunConfig:
     """A run of the card's encoder that begins with `start`."""
     keywords = {**card.encoder.config}
-    words = {"dim": keywords.pop("dim"), "subword_rows": card.composed, **words}
+    words = {"dim": keywords.pop("dim"), "subword_rows": card.composed}
     keywords.pop("max_tokens", None)
     fields: dict[str, Any] = {"task": card.task, "init_from": start, "licence": "none"}
     encoder = {"name": card.encoder.name, "config": keywords}
     if card.kind != "embedding":
         fields["head"] = restore_bundle(start).config.head.model_dump()
     return RunConfig.model_validate({**fields, "encoder": encoder, "words": words})
-
-
-def begun(bundle: Bundle, config: RunConfig, lexicon: Vocab, folder: Path) -> TrainingModel:
-    """The model of a new run with its own words."""
-    torch.manual_seed(0)
-    card = bundle.card
-    table = torch.randn(len(lexicon), config.words.dim)
-    model = make_model(config, card.kind, len(card.labels), table)
-    lexicon.save(folder / "vocab.txt")
-    data = load_initial_weights(config, model, tasks.get(card.task), folder / "vocab.txt")
-    assert data == [one.model_dump() for one in card.training.data]
-    return model
 
 
 def sides(vocab: Vocab, texts: list[list[str]], kind: str) -> list[Batch]:
@@ -70,7 +57,14 @@ def test_a_run_begins_with_the_vectors_of_a_bundle_and_trains_on(name: str, tmp_
     assert isinstance(vocab, Vocab)
     known = vocab.words[len(SPECIAL) :][:300]
     lexicon = Vocab([*reversed(known), "aword-of-its-own"], card.composed)
-    model = begun(bundle, configuration(card, BUNDLES / name), lexicon, tmp_path).eval()
+    lexicon.save(tmp_path / "vocab.txt")
+    config = configuration(card, BUNDLES / name)
+    torch.manual_seed(0)
+    model = make_model(
+        config, card.kind, len(card.labels), torch.randn(len(lexicon), config.words.dim)
+    ).eval()
+    data = load_initial_weights(config, model, tasks.get(card.task), tmp_path / "vocab.txt")
+    assert data == [one.model_dump() for one in card.training.data]
     texts = [list(known[at : at + 7]) for at in (0, 40, 120)] + [[known[3], *UNLISTED]]
     with torch.no_grad():
         batches = sides(lexicon, texts, card.kind)

@@ -164,16 +164,11 @@ def test_an_emoji_has_the_mean_of_the_words_of_its_name_or_the_sources_vector() 
     assert new_emoji(Vocab(["heart", "👍"], 14336), counts, table, 3) == ["💔"]
 
 
-def parsed(sentences: list[list[str]]) -> Parsed:
-    tokens = [token for sentence in sentences for token in sentence]
-    bounds = np.cumsum([0, *map(len, sentences)])
-    return Parsed({}, tokens, np.zeros(len(tokens), np.int16), bounds)
-
-
 def test_without_gensim_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gensim.models", None)  # an import of it raises
+    texts = Parsed({}, ["apple"] * 9, np.zeros(9, np.int16), np.array([0, 9]))
     with pytest.raises(ConfigError, match=r"word2vec needs gensim, .* Python 3\.13"):
-        word2vec.train([parsed([["apple"] * 9])], dim=3, seed=1)
+        word2vec.train([texts], dim=3, seed=1)
 
 
 def test_the_context_begins_with_the_mean_over_the_corpus_tokens() -> None:
