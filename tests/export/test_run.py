@@ -47,9 +47,10 @@ TABLE = "embedding.transformer.embeddings.word_embeddings.weight"
 
 
 def over_transformer(name: Path, lora_rank: int = 0, freeze: tuple[str, ...] = ()) -> Any:
-    """Sections of a configuration."""
+    """Changes of a configuration."""
     return {
-        "encoder": {"name": "ms-san-bert", "config": {"hidden": 12, "dropout": 0.1}},
+        "epochs": 2,
+        "encoder": {"name": "ms-san-bert"},
         "transformer": {"name": str(name), "dim": SIZE, "lora_rank": lora_rank, "rate": 1e-2},
         "freeze": freeze,
     }
@@ -80,7 +81,7 @@ def runs(
         changes = over_transformer(tiny, **CHANGES[kind]) if kind in CHANGES else {}
         file = Path("configs/toy-sst2.toml")
         paths = Paths(folder / "run", data, str(pipeline.folder), cache, file)
-        train(changed(config, epochs=2, max_tokens=30, alpha=0.25, **changes), paths)
+        train(changed(config, max_tokens=30, alpha=0.25, **changes), paths)
         return paths.run
 
     return trained_run

@@ -45,6 +45,15 @@ def test_a_variant_differs_from_its_task_in_what_it_is_trained_on(task: Task) ->
     assert task.train != whole.train
 
 
+def test_the_pairs_to_judge_contrast_on_are_in_git_and_those_to_learn_are_made(
+    tmp_path: Path,
+) -> None:
+    task = tasks.get("contrast")
+    assert {one.label for one in task.dev.read(tmp_path)} == {0, 1, 2}
+    with pytest.raises(DataMissing, match=r"contrast/train\.jsonl.*python -m tools contrast"):
+        task.train[0].read(tmp_path)
+
+
 def test_a_shipped_card_names_no_variant() -> None:
     for card in BUNDLES.glob("*/card.json"):
         name = json.loads(card.read_text())["task"]

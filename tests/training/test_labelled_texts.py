@@ -106,6 +106,9 @@ REFUSED: list[tuple[str, str | bytes, str]] = [  # the last row of GOOD is in li
     ("t.csv", GOOD + "meh,so-so\n" * 5, r"t\.csv:6: label 'so-so' has one text only: add"),
     ("t.csv", GOOD + "a,Pos\n", r"one text only \('Pos' and 'pos' are different labels\): add"),
     ("t.csv", GOOD + "good  film ,neg\n", SAME_TEXT),
+    ("t.csv", GOOD.encode() + b"caf\xe9,pos\n", r":6: byte 0xe9 is not UTF-8: .*--encoding cp1252"),
+    ("t.tsv.gz", ZIPPED[:-9], r"t\.tsv\.gz is a damaged or incomplete gzip file"),
+    ("t.tsv", "text\tlabel\na\0b\tx\nb\tx\nc\ty\nd\ty\n", r"t\.tsv:2: holds a NUL"),
     ("t.docx", GOOD, r"t\.docx: .*give it one of \.csv, \.tsv, \.jsonl"),
     ("t.csv", "text,label\n", r"t\.csv holds no row"),
     ("t.csv", GOOD.replace("neg", "pos"), r"t\.csv:2: every row has the label 'pos'"),
@@ -190,7 +193,7 @@ def test_a_folder_of_texts(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=same_text):
         labelled(mail, encoding="cp1252")
     write(mail, "pos/4.txt", " ")
-    with pytest.raises(DataError, match=r"mail: 2 faults:.*'text' is empty \(files pos/4\.txt\)"):
+    with pytest.raises(DataError, match=r"2 faults:\n.*'text' is empty \(files pos/4\.txt\)"):
         labelled(mail, encoding="cp1252")
     (tmp_path / "none").mkdir()
     with pytest.raises(DataError, match="none holds no text: put one file a text into a folder"):

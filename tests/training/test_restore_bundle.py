@@ -100,6 +100,18 @@ def test_a_run_begins_with_the_vectors_of_a_bundle_and_trains_on(name: str, tmp_
     assert parts >= {"embedding", "encoder"}
 
 
+def test_a_run_with_a_closed_list_takes_the_table_alone(tmp_path: Path) -> None:
+    folder = BUNDLES / "ms-san-sst2"
+    card, vocab = read(folder).card, tmp_path / "vocab.txt"
+    vocab.write_bytes((folder / "vocab.txt").read_bytes())
+    closed = changed(configuration(card, folder), words={"subword_rows": 0})
+    restored = restore_bundle(folder).model.trained_state_dict()
+    expected = restored["sentence.embedding.table.weight"]
+    model = make_model(closed, "classification", 2, torch.zeros_like(expected))
+    load_initial_weights(closed, model, tasks.get("sst2"), vocab)
+    assert torch.equal(model.sentence.embedding.get_parameter("weight"), expected)
+
+
 def test_a_bundle_lends_its_words_and_teaches_the_run_that_goes_on_from_it(paths: Paths) -> None:
     folder = BUNDLES / "ms-san-sst2"
     examples = tasks.get("sst2").dev.read(paths.data)

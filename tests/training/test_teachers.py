@@ -232,6 +232,11 @@ def test_what_is_no_transformer_is_refused(
         model(config(folder, {"dim": dim}))
 
 
+def test_more_frozen_layers_than_there_are_are_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"transformer\.frozen_layers: .* has 1 layers, not 2"):
+        model(config(folder, {"frozen_layers": 2}))
+
+
 @pytest.mark.parametrize(
     ("frozen", "layers", "moving"),
     [((), 0, "all"), ((), 1, "none"), (("transformer",), 0, "none"), (("pieces",), 0, "layers")],

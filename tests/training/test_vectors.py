@@ -2,6 +2,7 @@
 
 import gzip
 import importlib.util
+import shutil
 import sys
 from collections import Counter
 from pathlib import Path
@@ -24,7 +25,7 @@ from heedful.text.vocab import Vocab
 from heedful.training import checkpoint, composed, vectors, word2vec
 from heedful.training.config import Paths, RunConfig
 from heedful.training.emoji_vectors import NamedEmoji, new_emoji
-from heedful.training.errors import ConfigError, DataError
+from heedful.training.errors import ConfigError, DataError, DataMissing
 from heedful.training.parses import Parsed
 from heedful.training.prepare import start_context
 from heedful.training.restore import restore
@@ -44,6 +45,18 @@ def test_wordbridge_by_word_and_by_surface_form(data: Path) -> None:
     np.testing.assert_array_equal(found[0], found[1])
     direct = table.look_up(["bad"])
     assert not np.array_equal(found[2], direct[0])  # a word's own vector wins over the map
+
+
+def test_damaged_files_of_wordbridge_are_named(data: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(data / "vectors", tmp_path / "vectors"))
+    (folder / "surface_to_word.json.gz").unlink()
+    (folder / "surface_to_word.json").write_text('{"movies": "unlisted"}')
+    with pytest.raises(DataError, match=r"surface_to_word\.json: no map of surface forms"):
+        vectors.source("wordbridge", tmp_path)
+    archive = folder / "wordbridge_300d_f16.npz"
+    archive.write_bytes(archive.read_bytes()[:100])
+    with pytest.raises(DataError, match=r"wordbridge_300d_f16\.npz: no archive of words and"):
+        vectors.source("wordbridge", tmp_path)
 
 
 NAMES = b"the 1 2\n. . . 3 4\nat name@domain.com 5 6\n"
@@ -89,6 +102,17 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, content: str, said:
         vectors.source(str(file), tmp_path)
     with pytest.raises(DataError, match=said):
         vectors.frequent_words(str(file), 2)
+
+
+def test_a_bundles_own_vectors_and_none_of_an_unknown_source(tmp_path: Path) -> None:
+    words, size = vectors.frequent_words("bundles/ms-san-sst2", 100)
+    table = vectors.source("bundles/ms-san-sst2", Path())
+    assert (len(words), size) == (100, 300)
+    assert table.has([*words, "<pad>", "qqqq"]).tolist() == [True] * 100 + [False] * 2
+    with pytest.raises(DataMissing, match="wordbridge"):
+        vectors.source("nowhere.txt", tmp_path)
+    with pytest.raises(DataMissing, match=r"no word vectors nowhere\.txt"):
+        vectors.frequent_words("nowhere.txt", 2)
 
 
 @pytest.mark.parametrize("table", [Int8Table, Int4Table])
