@@ -169,6 +169,16 @@ def test_a_graph_that_is_not_torchs_is_refused(
         export.files(made.model, made.labels, corpus)
 
 
+def test_the_teacher_learns(gold: list[Doc], tmp_path: Path) -> None:
+    sentences = teacher.aligned(spacy.blank("en"), treebank.grouped(gold, seed=1))
+    learned = teacher.train([sentences] * 30, seed=1, file=tmp_path / "teacher.pt")
+    with torch.inference_mode():
+        _, arcs = learned([sentence.words for sentence in sentences])
+    for row, sentence in enumerate(sentences):
+        best = arcs[row, 1 : 1 + len(sentence)].argmax(-1).tolist()
+        assert all(a == b for a, b in zip(best, sentence.heads, strict=True) if b != UNKNOWN)
+
+
 def test_scores_count_words_but_no_punctuation(pipeline: BuiltParser) -> None:
     nlp = spacy.load(pipeline.folder)
     parsed = nlp("Two kids wash their hands")

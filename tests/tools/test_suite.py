@@ -27,7 +27,7 @@ from tools.local_model import open_folder
 from tools.suites import embedding, search, transfer
 from tools.suites import figures as sets
 from tools.suites.figures import calibration_error
-from tools.tasks import held_out
+from tools.tasks import held_out, sst
 
 TEXTS = ("a dog is good", "two kids wash", "the man", "their hands is bad", "not a kid", "dogs")
 PAIRS = [Example((a, b), (i + j) % 3) for i, a in enumerate(TEXTS) for j, b in enumerate(TEXTS)]
@@ -65,6 +65,14 @@ def test_an_nli_bundle_is_scored_and_its_calibration_measured(
     assert printed[0] == f"toy: accuracy {accuracy:.4f} (36 rows)"
     page = "\n".join(bundle_records.suite(tmp_path / "suite", tmp_path))
     assert f"| `tiny-nli` | {found['version']} | {100 * accuracy:.1f} |" in page
+
+
+def test_a_classifier_of_sentiment_chooses_between_two_sides() -> None:
+    """Very negative and negative, or positive and very positive, whatever the neutral ones are."""
+    shares = np.array([[0.3, 0.3, 0.05, 0.35, 0.0], [0.1, 0.15, 0.45, 0.1, 0.2]])
+    texts = [Example(("bad",), 0), Example(("good",), 1)]
+    found = sets.polarised({"toy": lambda _: texts}, Path(), lambda _: np.log(shares), sst.FIVE)
+    assert [(one.value, one.rows) for one in found] == [(1.0, 2)]
 
 
 def test_embeddings_are_scored_beside_their_own_words(tmp_path: Path) -> None:
