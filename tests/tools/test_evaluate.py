@@ -12,7 +12,7 @@ import pytest
 
 from heedful.text.kinds import Kind
 from heedful.training import checkpoint
-from heedful.training.errors import ConfigError, TrainingError
+from heedful.training.errors import ConfigError, DataError, TrainingError
 from heedful.training.tasks.base import Example, Source, Task
 from tests.builders import LABELS
 from tests.process import Process
@@ -95,6 +95,11 @@ def test_a_refusal_is_told_in_the_services_words(client: httpx.Client, tmp_path:
         measure(related, "dev", Path(), Server(str(client.base_url), "tiny-nli", client))
     with pytest.raises(TrainingError, match=r"no answer from http://127\.0\.0\.1:9"):
         measure(related, "dev", Path(), Server("http://127.0.0.1:9", "x", client))
+    with pytest.raises(DataError, match="toy: its dev split has no example"):
+        measure(task("nli", (), []), "dev", Path(), Server("none", "x", client))
+    unknown = task("nli", ("yes", "no"), [Example(("a", "b"), 0)])
+    with pytest.raises(ConfigError, match="never answers yes, no, the labels of toy"):
+        measure(unknown, "dev", Path(), Server(str(client.base_url), "tiny-nli", client))
     none = pytest.raises(ConfigError, match=r"tiny is no bundle's folder, it holds no card\.json")
     with none, open_model(str(tmp_path / "tiny"), url="", parser="none"):
         pass

@@ -216,6 +216,8 @@ def test_tables_of_pandas(tmp_path: Path, suffix: str, monkeypatch: pytest.Monke
         file.write_bytes(broken)
         with pytest.raises(DataError, match=rf"t\{suffix} cannot be read as \{suffix}: save it"):
             labelled(file)
+    with pytest.raises(DataError, match=r"none\..* cannot be read: .*No such file"):
+        labelled(file.with_stem("none"))
     monkeypatch.setitem(sys.modules, "pandas", None)  # an import of it raises
     with pytest.raises(DataError, match=r"pip install pandas pyarrow openpyxl, or save"):
         labelled(file)
