@@ -17,7 +17,6 @@ from heedful.export import batch_invariance
 from heedful.export.bundle import make_bundle
 from heedful.export.int8 import LARGEST, float_graph, int8_columns, int8_graph, products
 from heedful.export.weight_storage import (
-    LARGE,
     Int4Table,
     Int8Linear,
     Int8Table,
@@ -201,23 +200,6 @@ def test_int4_values_are_within_half_a_step_of_their_block(width: int) -> None:
     assert table.rows.numel() == weight.numel() // 2
     with pytest.raises(ValueError, match="a table of 5 features has no int4 form"):
         Int4Table(torch.randn(3, 5))
-
-
-def test_matrices_are_rounded_and_vectors_are_not() -> None:
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Embedding(7, 6), nn.Linear(6, 5), nn.Sequential(nn.Embedding(3, 2)))
-    linear = model[1]
-    assert isinstance(linear, nn.Linear)
-    weight, bias = linear.weight.detach().clone(), linear.bias.detach().clone()
-    round_weights(model)
-    assert isinstance(model[0], Int8Table)
-    assert isinstance(model.get_submodule("2.0"), Int8Table)
-    assert torch.equal(linear.weight, weight.half().float())
-    assert not torch.equal(linear.weight, weight)
-    assert torch.equal(linear.bias, bias)
-    model = nn.Sequential(nn.Embedding(LARGE // 2 + 1, 2), nn.Embedding(7, 2), nn.Linear(2, 3))
-    round_weights(model, "small")
-    assert [type(part) for part in model] == [Int4Table, Int8Table, Int8Linear]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -10,7 +10,7 @@ import pytest
 import heedful
 from heedful.export import bag
 from heedful.export.errors import ExportError, ParityError
-from heedful.export.linear_head import LinearHead, Provenance, head_graph, write_bundle
+from heedful.export.linear_head import LinearHead, Provenance, write_bundle
 from heedful.export.typical import CENTROIDS, LEAST, typical
 from heedful.runtime.answers import softmax
 from heedful.runtime.bundles.bundle import Bundle, read
@@ -18,7 +18,6 @@ from heedful.runtime.bundles.card import TYPICAL, DataCard, TrustCard, TypicalCa
 from heedful.runtime.bundles.typical import Typical
 from heedful.runtime.errors import BundleError
 from heedful.text.arrays import Floats
-from heedful.text.graph import open_session
 from heedful.text.vocab import Vocab
 from heedful.training.bag import word_keys
 from heedful.training.linear import Linear, Recipe, Texts
@@ -39,20 +38,6 @@ MADE = Provenance(
 )
 RNG = np.random.default_rng(0)
 HEAD = LinearHead(RNG.normal(size=(3, DIMENSION)), RNG.normal(size=3), MOODS, normalize=True)
-
-
-@pytest.mark.parametrize("normalize", [True, False])
-def test_the_graph_is_numpys(normalize: bool) -> None:
-    head = LinearHead(HEAD.coefficients, HEAD.intercepts, HEAD.labels, normalize)
-    vectors = RNG.normal(size=(5, DIMENSION)).astype(np.float32) * 10
-    vectors[2] = 0
-    (found,) = open_session(head_graph(head, DIMENSION)).run(None, {"sentence": vectors})
-    np.testing.assert_allclose(found, head.logits(vectors), atol=1e-4)
-    np.testing.assert_allclose(found[2], head.intercepts, atol=1e-6)
-    row = RNG.normal(size=DIMENSION)
-    binary = LinearHead.binary(row, 0.5, ("no", "yes"), normalize=False)
-    expected = 1 / (1 + np.exp(-(vectors @ row + 0.5)))  # the sigmoid
-    np.testing.assert_allclose(softmax(binary.logits(vectors))[:, 1], expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("base", ["tiny-flat", "tiny-sst2", "tiny-int8"])

@@ -5,6 +5,8 @@ Also targets that are the answers of another run."""
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,9 +28,10 @@ from heedful.training.config import OptimiserConfig, Paths, RunConfig, TeacherCo
 from heedful.training.contrastive import contrastive_loss
 from heedful.training.distillation import probabilities
 from heedful.training.errors import ConfigError, RunMissing
+from heedful.training.metrics import dev_metric
 from heedful.training.model import TrainingModel, make_model
-from heedful.training.objectives import Objective, make_objective, soft_targets
-from heedful.training.optimise import Optimisation, make_optimisers, make_schedule
+from heedful.training.objectives import Objective, dev_score, make_objective, soft_targets
+from heedful.training.optimise import Optimisation, make_optimisers, make_schedule, moving_average
 from heedful.training.paired import SCALE, in_batch_loss, ordered_loss
 from heedful.training.prepare import Prepared, prepare
 from heedful.training.restore import restore
@@ -114,6 +117,15 @@ def test_relatedness_learns_soft_targets(config: RunConfig) -> None:
     loss = goal.loss(model, batch, torch.from_numpy(targets))
     assert loss.item() == pytest.approx(expected, rel=1e-5)
     np.testing.assert_allclose(numbers(goal.answer(model, batch)), answers, rtol=1e-5)
+
+
+def test_dev_scores_are_read_without_dropout(config: RunConfig) -> None:
+    goal, model = made("relatedness", changed(config, head={"dropout": 0.9}))
+    batch, scores = sides(2), np.array([1.0, 2.25, 3.5, 4.9, 5.0])
+    dev: Any = SimpleNamespace(batches=lambda *_: [(batch, scores)])
+    _, metric = dev_metric("relatedness")
+    expected = metric(numbers(goal.answer(model, batch)), scores)
+    assert dev_score(goal, "relatedness", model.train(), dev) == expected
 
 
 @given(st.lists(st.floats(1, RELATEDNESS_LEVELS), min_size=1, max_size=8))
@@ -285,6 +297,16 @@ def test_averaged_weights_have_their_own_statistics(config: RunConfig, paths: Pa
     assert norm.running_mean is not None
     torch.testing.assert_close(norm.running_mean, read[0].mean(0))
     assert (norm.running_mean.abs() > 0.01).any()
+
+
+def test_the_average_soon_forgets_its_start() -> None:
+    """A decay of .999 alone would still be at 1 - .999 ** 20 = 2 % of the way after 20 updates."""
+    model = nn.Linear(1, 1, bias=False)
+    average = moving_average(model, 0.999)
+    for value in [0.0] + [1.0] * 21:
+        nn.init.constant_(model.weight, value)
+        average.update_parameters(model)
+    assert next(average.parameters()).item() > 0.9
 
 
 @pytest.mark.parametrize("schedule", ["cosine", "linear", "halve"])
