@@ -69,7 +69,7 @@ def test_an_nli_bundle_is_scored_and_its_calibration_measured(
 
 def test_a_classifier_of_sentiment_chooses_between_two_sides() -> None:
     """Very negative and negative, or positive and very positive, whatever the neutral ones are."""
-    shares = np.array([[0.3, 0.3, 0.05, 0.35, 0.0], [0.1, 0.15, 0.45, 0.1, 0.2]])
+    shares = np.array([[0.3, 0.3, 0.04, 0.35, 0.01], [0.1, 0.15, 0.45, 0.1, 0.2]])
     texts = [Example(("bad",), 0), Example(("good",), 1)]
     found = sets.polarised({"toy": lambda _: texts}, Path(), lambda _: np.log(shares), sst.FIVE)
     assert [(one.value, one.rows) for one in found] == [(1.0, 2)]

@@ -10,6 +10,7 @@ from heedful.cli.errors import CommandError
 from heedful.runtime.bundles.bundle import read
 from heedful.text.arrays import Floats
 from heedful.text.graph import open_session
+from heedful.text.kinds import NLI_LABELS
 from heedful.training.tasks import get
 from tests.shipped import BUNDLES
 from tests.training.test_tasks import lines, write
@@ -29,20 +30,23 @@ WORDS = ("two", "kids", "wash", "a", "dog", "plays", "not", "near", "the", "big"
 
 def test_a_bundle_is_measured_and_its_card_says_so(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    texts = [" ".join(rng.choice(WORDS, 1 + i % 9)) for i in range(60)]
-    rows = [{"a": texts[i], "b": texts[-1 - i], "score": 1 + i / 8} for i in range(30)]
-    write(tmp_path, {"sick/dev.jsonl": lines(*({**row, "label": "neutral"} for row in rows))})
-    folder, out, parser = BUNDLES / "ms-san-relatedness", tmp_path / "toy", str(BUNDLES / "parser")
-    card = trust.measure(folder, out, parser, data=tmp_path, rows=30, curves=5, gradients=6)
+    texts = [" ".join(rng.choice(WORDS, 2 + i % 9)) for i in range(120)]
+    rows = [
+        {"premise": texts[i], "hypothesis": texts[-1 - i], "label": NLI_LABELS[i % 3]}
+        for i in range(60)
+    ]
+    write(tmp_path, {"snli/dev.jsonl": lines(*rows)})
+    folder, out, parser = BUNDLES / "ms-san-nli", tmp_path / "toy", str(BUNDLES / "parser")
+    card = trust.measure(folder, out, parser, data=tmp_path, rows=60, curves=5, gradients=6)
     found = card.trust
     assert found is not None
     assert read(out).card == card
     assert tuple(one.name for one in found.controls) == CONTROLS
     with open_folder(folder, parser) as model:  # the unchanged model's score is the plain one
-        plain, *_ = measure(get("sick-relatedness"), "dev", tmp_path, model)
-    assert (found.metric, found.rows) == (plain.metric, 30)
-    assert found.value == pytest.approx(plain.value, abs=0.01)  # it was served in int8
-    assert len({round(one.value, 6) for one in found.controls} | {found.value}) > 5
+        plain, *_ = measure(get("nli"), "dev", tmp_path, model)
+    assert (found.metric, found.rows) == (plain.metric, 60)
+    assert found.value == pytest.approx(plain.value, abs=0.04)  # it was served in int8
+    assert len({round(one.value, 6) for one in found.controls} | {found.value}) > 3
     assert all(0 <= one <= 1 for one in (found.attention, found.evidence, found.random, found.wins))
     gradients = found.gradients
     assert gradients is not None
@@ -56,7 +60,7 @@ def test_a_bundle_is_measured_and_its_card_says_so(tmp_path: Path) -> None:
     assert text.endswith(f"{END}\nafter\n")
     assert "STALE" not in text
     assert "- `other`: not measured." in text
-    assert f", 30 rows | pearson | {found.controls[3].value:.3f} |" in text
+    assert f", 60 rows | accuracy | {found.controls[3].value:.3f} |" in text
     assert f"| {gradients.median:.1%} | {gradients.p95:.1%} | {gradients.complete:.0%} |" in text
     page.write_text("no marks")
     with pytest.raises(CommandError, match="does not hold the lines"):
