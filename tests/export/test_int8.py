@@ -85,6 +85,19 @@ def test_a_product_is_that_of_rounded_rows_and_columns(rows: int, width: int, se
     assert (apart <= 1e-3 * steps).all()
 
 
+def test_elu_is_elu_with_the_same_bits_anywhere() -> None:
+    rng = np.random.default_rng(0)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Elu", ["m"], ["y"])]
+    content = graph(nodes, ("N", 3), w=np.eye(3, dtype=np.float32))
+    made = int8_graph(onnx.load_from_string(content), set())
+    assert "Elu" not in {node.op_type for node in made.graph.node}
+    x = (rng.normal(size=(701, 3)) * 3).astype(np.float32)
+    found = run(made, x)
+    np.testing.assert_allclose(found, np.where(x > 0, x, np.expm1(x)), atol=1e-6)
+    alone = np.concatenate([run(made, x[i : i + 1]) for i in range(0, 701, 50)])
+    np.testing.assert_array_equal(alone, found[::50])
+
+
 @pytest.fixture(
     scope="module", params=["ms-san", "disan"]
 )  # DSA, LAMA and the Bi-LSTM stay float32

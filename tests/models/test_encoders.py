@@ -19,7 +19,12 @@ each_encoder = pytest.mark.parametrize("name", sorted(ENCODERS))
 
 def encoder(name: str) -> Encoder:
     torch.manual_seed(0)
-    return build(name, {"dim": DIM, **SMALLER.get(name, {})}).eval()
+    model = build(name, {"dim": DIM, **SMALLER.get(name, {})}).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if not parameter.any():  # a bias of zero would hide that padding is read
+                parameter.normal_(std=0.1)
+    return model
 
 
 def sentence(rng: np.random.Generator, length: int) -> tuple[Tensor, Tensor]:
