@@ -4,13 +4,10 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchmarks.closed_loop import Closed, LoadFailed
-from benchmarks.open_loop import at_rate, percentile
+from benchmarks.open_loop import at_rate
 from tests.http_server import serving
 from tests.process import tool
 
@@ -59,14 +56,6 @@ def small() -> Iterator[Small]:
     server = Small()
     with serving(server):
         yield server
-
-
-@given(
-    st.lists(st.floats(0, 1e6), min_size=1, max_size=300),
-    st.sampled_from((0.01, 0.25, 0.5, 0.9, 0.99, 1.0)),
-)
-def test_a_percentile_is_numpys_by_nearest_rank(values: list[float], share: float) -> None:
-    assert percentile(values, share) == np.percentile(values, 100 * share, method="inverted_cdf")
 
 
 def test_an_open_loop_sends_each_body_once_and_charges_a_stall_to_all_that_came_due(

@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.console import Console
-from sklearn.metrics import f1_score
 
 import heedful
 from heedful.cli.fit_candidate import Candidate, Problem, best
-from heedful.cli.fit_page import COLUMNS
 from heedful.cli.fit_report import Report
 from heedful.cli.fit_run import FitOptions, fit_rows
 from heedful.library.model import Model
@@ -272,33 +270,6 @@ def test_bundles_are_found_by_name_and_their_parser_beside_them(
     assert read(out).card.labels == ("five", "one")
     refused = heedful("fit", file, "--base", out, "--out", tmp_path / "again")
     assert "--base: stars was made by `heedful fit`" in refused.stderr
-
-
-def test_the_most_frequent_label_is_scored_by_the_metric() -> None:
-    """Of several labels a row, its share of the rows (0.75) stood beside micro-F1."""
-    labels = ["x;y", "x;y", "x", "z"]
-    rows = [Row(i, (f"{i}",), label) for i, label in enumerate(labels)]
-    problem = Problem.of(Path("several.csv"), rows, ";")
-    always = np.array([[label == "x" for label in problem.labels]] * 4)
-    expected = f1_score(problem.targets, always, average="micro")
-    report = Report(Path("several.csv"), problem, [])
-    assert report.content["most_frequent_label"] == pytest.approx(expected)
-    one = Problem.of(Path("one.csv"), [replace(row, label=row.label[0]) for row in rows], "")
-    assert Report(Path("one.csv"), one, []).content["most_frequent_label"] == 0.75
-
-
-def test_no_heading_is_cut_in_80_characters() -> None:
-    """They were "candida…" and "deviati…" in a notebook."""
-    rows = [Row(i, (f"{i}",), "ab"[i % 2]) for i in range(4)]
-    report = Report(Path("few.csv"), Problem.of(Path("few.csv"), rows, ""), [])
-    scores = {"score": 1.0, "low": 0.9, "high": 1.0, "deviation": 10.5, "macro_f1": 1.0}
-    scores |= {"log_loss": 10.25, "rows": 10_000, "seconds": 1000.5}
-    one = {"name": "TF-IDF + frozen vectors + LR, C 10", "chosen": True, **scores}
-    report.content |= {"candidates": [one], "references": [], "risk_coverage": []}
-    shown = io.StringIO()
-    report.show(Console(file=shown, width=80))
-    assert set(" ".join(COLUMNS).split()) <= set(shown.getvalue().split())
-    assert "…" not in shown.getvalue()
 
 
 def test_a_precision_that_is_not_reached_is_an_error(tmp_path: Path) -> None:

@@ -22,10 +22,8 @@ from heedful.training import taught_vectors, teacher_vectors, teachers
 from heedful.training.config import CACHE
 from heedful.training.tasks.base import UNLABELLED, Example
 from heedful.training.taught_vectors import (
-    Effort,
     agreement,
     divided,
-    make_configs,
     mixed,
 )
 from heedful.training.tuning import UNSTATED
@@ -96,19 +94,6 @@ def test_neighbours_agree_where_both_have_them() -> None:
     assert neighbours > 0.8
     mixed = theirs[np.arange(24).reshape(2, 12).T.ravel()]
     assert agreement(mixed, theirs)[1] < 0.7
-
-
-@pytest.mark.parametrize(
-    ("effort", "texts", "epochs"),
-    [("quick", 100_000, [3]), ("normal", 300_000, [5, 2]), ("normal", 10_000_000, [1])],
-)
-def test_effort_is_how_often_texts_are_read(effort: Effort, texts: int, epochs: list[int]) -> None:
-    """The last part alone is trained as it is served."""
-    how: dict[str, Any] = {"words": "minilm", "size": 768, "seed": 1, "device": "cpu"}
-    configs = make_configs("mine", "minilm", texts=texts, effort=effort, **how)
-    assert [one.epochs for one in configs] == epochs
-    served = [one.words.four_bits for one in configs]
-    assert served == [False, True][-len(epochs) :]
 
 
 def test_mixed_texts_are_new_and_as_many_as_are_wanted() -> None:

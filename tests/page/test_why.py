@@ -94,26 +94,6 @@ def test_evidence_is_the_services(pair: Page) -> None:
     expect(term).to_have_count(0)
 
 
-def test_evidence_that_rounds_to_nothing_is_pale(why: Page) -> None:
-    """The largest change has full colour; one that rounds to nothing has neither a sign nor a colour."""
-
-    def small(route: Route) -> None:
-        answered = route.fetch()
-        result = answered.json()
-        for evidence in result["evidence"]["sentences"]:
-            evidence["margins"] = [1e-3 * margin for margin in evidence["margins"]]
-        route.fulfill(response=answered, json=result)
-
-    tokens = why.locator("#answer-why .tokens button")
-    colour = "all => all.map(b => Number(getComputedStyle(b).backgroundColor.match(/[\\d.]+/g)[3]))"
-    assert max(tokens.evaluate_all(colour)) > 0.5
-    why.route("**/explain", small)
-    why.locator("#why-text").press("Enter")
-    expect(tokens.locator("small")).to_have_text(["0.0"] * tokens.count())
-    expect(tokens.first).to_have_accessible_name(re.compile("neither for nor against"))
-    assert max(tokens.evaluate_all(colour)) == 0
-
-
 def test_another_model_leaves_no_old_answer(why: Page) -> None:
     with why.expect_response("**/explain") as answered:
         why.locator("#model-why").select_option("ms-san-trec")

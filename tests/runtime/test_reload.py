@@ -209,21 +209,6 @@ def endless(encoder: bytes) -> bytes:
     return serialised
 
 
-def test_a_link_may_lead_to_a_folder_of_another_name_and_makes_no_second_model(
-    served: Served, tmp_path: Path
-) -> None:
-    build_bundle(tmp_path, served.parser, name=NAME, alpha=0.25)
-    release = (tmp_path / NAME).rename(tmp_path / "release-2")
-    shutil.rmtree(served.folder / NAME)
-    (served.folder / NAME).symlink_to(release)
-    assert served.reload().loaded == (NAME,)
-    models = served.names
-    (served.folder / "current").symlink_to(NAME)
-    reason = f"bundle current: card.json: names the model '{NAME}': the folder must have that name"
-    assert served.reload() == Reloaded(unchanged=models, refused=(reason,))
-    assert served.names == models
-
-
 LIST = """
 import pathlib, sys
 from heedful.runtime.bundles.loader import BundleLoader

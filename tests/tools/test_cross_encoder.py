@@ -16,7 +16,6 @@ from heedful.training.objectives import make_classes
 from heedful.training.restore import restore
 from heedful.training.tasks import TASKS, Example, base
 from tests.training.conftest import train
-from tests.transformer import tiny_folder
 from tools import cross_encoder
 
 WORDS = ("dog", "cat", "car", "tree", "house", "river")
@@ -89,30 +88,3 @@ def test_it_learns_and_teaches_alone_and_with_another(tmp_path: Path) -> None:
     objective = make_classes(teacher, 2, device="cpu", **where)
     unlabelled = [Example(one.texts, base.UNLABELLED) for one in asked]
     np.testing.assert_allclose(objective.targets(unlabelled), np.mean(each, axis=0), atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"task": "embed"}, "task: embed has no classes"),
-        ({"extra_dev_tasks": ["sst2"]}, "extra_dev_tasks: sst2 has other labels than"),
-        ({"transformer": {"name": "none"}}, r"transformer\.name: 'none' is neither"),
-    ],
-)
-def test_what_it_cannot_learn_is_refused(
-    tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
-    two = source(examples(2, 0))
-    paths = Paths(tmp_path / "run", tmp_path, "none", tmp_path, tmp_path / "run.toml")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TASKS, "sst2", replace(TASKS["sst2"], dev=two))
-        patch.setitem(TASKS, "embed", replace(TASKS["embed"], train=(two,), dev=two))
-        with pytest.raises(ConfigError, match=message):
-            train(config(**{"extra_dev_tasks": [], **changes}), paths)
-
-
-def test_lower_layers_learn_more_slowly(tmp_path: Path) -> None:
-    name = str(tiny_folder(tmp_path, 12))
-    run = config(transformer={"name": name, "dim": 12, "rate": 1e-3, "layer_decay": 0.5})
-    groups, _ = cross_encoder.CrossEncoder(run, 2).parameter_groups(run.transformer)
-    assert [one.get("lr") for one in groups] == [5e-4, 1e-3, None]

@@ -12,13 +12,13 @@ import pytest
 
 from heedful.text.kinds import Kind
 from heedful.training import checkpoint
-from heedful.training.errors import ConfigError, DataError, TrainingError
+from heedful.training.errors import ConfigError
 from heedful.training.tasks.base import Example, Source, Task
 from tests.builders import LABELS
 from tests.process import Process
 from tools import evaluate
 from tools.local_model import open_model
-from tools.scoring import Server, label_mismatch_warnings, measure
+from tools.scoring import label_mismatch_warnings, measure
 
 TEXTS = ["two kids wash their hands", "the dog", "a man is not good", "bad", "kids " * 30]
 """The last one is too long and is cut."""
@@ -87,22 +87,6 @@ def test_the_scores_are_numpys(
         for one in scores:
             if one.metric in expected:
                 assert one.value == pytest.approx(expected[one.metric], abs=1e-5)
-
-
-def test_a_refusal_is_told_in_the_services_words(client: httpx.Client, tmp_path: Path) -> None:
-    related = task("relatedness", (), [Example(("a", "b"), 2.0)])
-    with pytest.raises(TrainingError, match=r"/relatedness answered 422: .*tiny-related"):
-        measure(related, "dev", Path(), Server(str(client.base_url), "tiny-nli", client))
-    with pytest.raises(TrainingError, match=r"no answer from http://127\.0\.0\.1:9"):
-        measure(related, "dev", Path(), Server("http://127.0.0.1:9", "x", client))
-    with pytest.raises(DataError, match="toy: its dev split has no example"):
-        measure(task("nli", (), []), "dev", Path(), Server("none", "x", client))
-    unknown = task("nli", ("yes", "no"), [Example(("a", "b"), 0)])
-    with pytest.raises(ConfigError, match="never answers yes, no, the labels of toy"):
-        measure(unknown, "dev", Path(), Server(str(client.base_url), "tiny-nli", client))
-    none = pytest.raises(ConfigError, match=r"tiny is no bundle's folder, it holds no card\.json")
-    with none, open_model(str(tmp_path / "tiny"), url="", parser="none"):
-        pass
 
 
 def test_a_score_says_which_labels_are_not_shared_and_a_run_keeps_those_of_its_own_alone(

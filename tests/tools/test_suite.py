@@ -1,4 +1,4 @@
-"""`python -m tools suite` and `transfer`: every set of a bundle's kind, on toy data whose right answers are known."""
+"""`python -m tools suite`: every set of a bundle's kind, on toy data whose right answers are known."""
 
 import gzip
 import json
@@ -22,19 +22,16 @@ from tests.shipped import BUNDLES
 from tests.training.test_tasks import lines
 from tests.training.test_tasks import write as write_texts
 from tools import bundle_records, suite
-from tools import transfer as record
 from tools.local_model import open_folder
-from tools.suites import embedding, search, transfer
+from tools.suites import embedding, search
 from tools.suites import figures as sets
 from tools.suites.figures import calibration_error
-from tools.tasks import held_out, sst
+from tools.tasks import held_out
 
 TEXTS = ("a dog is good", "two kids wash", "the man", "their hands is bad", "not a kid", "dogs")
 PAIRS = [Example((a, b), (i + j) % 3) for i, a in enumerate(TEXTS) for j, b in enumerate(TEXTS)]
 DOCUMENTS = ["cats chase mice", "dogs chase cats and cats", "birds sing", "a mouse sings at night"]
 TOPICS = ("sea", "war", "food")
-WORDS = ("good", "bad", "film", "who", "where", "how")
-FOLDED = {"cr": "CR/custrev.neg", "mpqa": "MPQA/mpqa.neg", "subj": "SUBJ/subj.objective"}
 
 
 def recorded(folder: Path, parser: Path, data: Path, rows: int | None = None) -> list[str]:
@@ -65,14 +62,6 @@ def test_an_nli_bundle_is_scored_and_its_calibration_measured(
     assert printed[0] == f"toy: accuracy {accuracy:.4f} (36 rows)"
     page = "\n".join(bundle_records.suite(tmp_path / "suite", tmp_path))
     assert f"| `tiny-nli` | {found['version']} | {100 * accuracy:.1f} |" in page
-
-
-def test_a_classifier_of_sentiment_chooses_between_two_sides() -> None:
-    """Very negative and negative, or positive and very positive, whatever the neutral ones are."""
-    shares = np.array([[0.3, 0.3, 0.04, 0.35, 0.01], [0.1, 0.15, 0.45, 0.1, 0.2]])
-    texts = [Example(("bad",), 0), Example(("good",), 1)]
-    found = sets.polarised({"toy": lambda _: texts}, Path(), lambda _: np.log(shares), sst.FIVE)
-    assert [(one.value, one.rows) for one in found] == [(1.0, 2)]
 
 
 def test_embeddings_are_scored_beside_their_own_words(tmp_path: Path) -> None:
@@ -159,31 +148,3 @@ def test_who_knows_the_topic_is_right_in_every_kind(tmp_path: Path) -> None:
     found = [Figure(f"search: {name}", "", value, None) for name, value in (("a", 0.2), ("b", 0.4))]
     found += [Figure(f"{kind}: c", "", 0.6, None) for kind in embedding.KINDS[1:]]
     assert embedding.means(found)["mean"] == pytest.approx((0.3 + 5 * 0.6) / 6)
-
-
-def counts(texts: Sequence[str]) -> Floats:
-    """(N, 6) how often each word occurs in a text."""
-    return np.array([[text.split().count(word) for word in WORDS] for text in texts], np.float32)
-
-
-def test_frozen_vectors_that_tell_and_vectors_that_do_not(tmp_path: Path) -> None:
-    questions = "HUM:ind who film\nLOC:city where film\nNUM:dist how film\n" * 20
-    trees = "(4 (4 good) (2 film))\n(0 (0 bad) (2 film))\n" * 20
-    second = {"neg": "pos", "objective": "subjective"}
-    files = {"train_5500.label": questions, "TREC_10.label": questions}
-    files |= {f"trees/{split}.txt": trees for split in ("train", "dev", "test")}
-    for name in FOLDED.values():
-        stem, _, label = name.rpartition(".")
-        files |= {name: "bad film\n" * 60, f"{stem}.{second[label]}": "good film\n" * 40}
-    pairs = [("good", "good film", 4.0), ("good", "good", 5.0), ("good", "bad", 1.0)]
-    rows = [{"a": a, "b": b, "score": score, "label": "neutral"} for a, b, score in pairs]
-    files |= dict.fromkeys(("stsb/dev.jsonl", "sick/test.jsonl"), lines(*rows))
-    write_texts(tmp_path, files)
-    assert transfer.accuracies(counts, tmp_path) == dict.fromkeys((*FOLDED, "trec", "sst2"), 1.0)
-    untold = transfer.accuracies(lambda texts: np.ones((len(texts), 2), np.float32), tmp_path)
-    commoner = 0.6  # share of the commoner label
-    assert untold == pytest.approx(dict.fromkeys(FOLDED, commoner) | {"trec": 1 / 3, "sst2": 0.5})
-    found = record.similarities(counts, tmp_path)
-    assert found["stsb dev spearman"] == pytest.approx(1)
-    expected = np.corrcoef([np.sqrt(0.5), 1, 0], [4, 5, 1])[0, 1]
-    assert found["sick test pearson"] == pytest.approx(expected, abs=1e-6)
