@@ -69,15 +69,6 @@ def test_an_open_loop_sends_each_body_once_and_charges_a_stall_to_all_that_came_
     assert 1000 * (0.4 - 0.055) <= load.p90 <= load.p99
 
 
-def test_a_closed_loop_sends_one_body_after_the_other(small: Small) -> None:
-    tool("wrk")
-    load = Closed(small.url, "/embed", BODIES).run(1, 1)
-    # From the second on: wrk asks its script for one request before it begins.
-    assert small.bodies == [SENT[number % 100] for number in range(1, 1 + len(small.bodies))]
-    assert load.requests_per_second > 0
-    assert 0 < load.p50 <= load.p90 <= load.p99
-
-
 def test_a_loop_fails_where_a_request_does(small: Small) -> None:
     tool("wrk")
     small.status = 429

@@ -2,7 +2,6 @@
 
 import gzip
 import importlib.util
-import shutil
 import sys
 from collections import Counter
 from pathlib import Path
@@ -45,18 +44,6 @@ def test_wordbridge_by_word_and_by_surface_form(data: Path) -> None:
     np.testing.assert_array_equal(found[0], found[1])
     direct = table.look_up(["bad"])
     assert not np.array_equal(found[2], direct[0])  # a word's own vector wins over the map
-
-
-def test_damaged_files_of_wordbridge_are_named(data: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(data / "vectors", tmp_path / "vectors"))
-    (folder / "surface_to_word.json.gz").unlink()
-    (folder / "surface_to_word.json").write_text('{"movies": "unlisted"}')
-    with pytest.raises(DataError, match=r"surface_to_word\.json: no map of surface forms"):
-        vectors.source("wordbridge", tmp_path)
-    archive = folder / "wordbridge_300d_f16.npz"
-    archive.write_bytes(archive.read_bytes()[:100])
-    with pytest.raises(DataError, match=r"wordbridge_300d_f16\.npz: no archive of words and"):
-        vectors.source("wordbridge", tmp_path)
 
 
 NAMES = b"the 1 2\n. . . 3 4\nat name@domain.com 5 6\n"
