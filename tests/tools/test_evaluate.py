@@ -89,7 +89,7 @@ def test_the_scores_are_numpys(
                 assert one.value == pytest.approx(expected[one.metric], abs=1e-5)
 
 
-def test_a_score_says_which_labels_are_not_shared_and_a_run_keeps_those_of_its_own_alone(
+def test_a_score_says_which_labels_are_not_shared_and_a_run_keeps_its_scores_alone(
     models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """SST-2 and SST-5 are one dataset: a score on one would replace the run's own on the other."""
@@ -118,7 +118,7 @@ def test_a_score_says_which_labels_are_not_shared_and_a_run_keeps_those_of_its_o
     with pytest.raises(ConfigError, match=r"--run: .* negative, positive, sst5 very negative"):
         evaluated("sst5", "ms-san")
     assert not (run / checkpoint.SCORES).exists()
-    for _ in range(2):  # a score replaces that of its own split
+    for _ in range(2):  # a score replaces that of the same split
         evaluated("sst2", "tiny")
     (score,) = json.loads((run / checkpoint.SCORES).read_text())
     assert (score["dataset"], score["split"], score["rows"]) == ("sst", "dev", 4)

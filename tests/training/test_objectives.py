@@ -83,7 +83,7 @@ def test_classes_learn_by_cross_entropy(kind: Kind, config: RunConfig) -> None:
     assert goal.answer(model, batch).tolist() == [int(np.argmax(row)) for row in logits]
 
 
-def test_each_expert_of_a_head_learns_from_a_loss_of_its_own(config: RunConfig) -> None:
+def test_each_expert_of_a_head_has_a_separate_loss(config: RunConfig) -> None:
     goal, _ = made("nli", config)
     table = word_table(dimension=6)
     encoder = MSSAN(dim=6, hidden=5, dependency=False, first_words=4)

@@ -241,7 +241,7 @@ def test_more_frozen_layers_than_there_are_are_refused(folder: Path) -> None:
     ("frozen", "layers", "moving"),
     [((), 0, "all"), ((), 1, "none"), (("transformer",), 0, "none"), (("pieces",), 0, "layers")],
 )
-def test_what_moves_of_it_has_a_rate_of_its_own(
+def test_its_trained_layers_have_a_separate_rate(
     folder: Path, frozen: tuple[str, ...], layers: int, moving: str
 ) -> None:
     """Its one layer is its lowest one."""
