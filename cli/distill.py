@@ -31,8 +31,8 @@ def command(
     effort: Annotated[
         Effort,
         typer.Option(
-            help="How often texts are read: of 100,000 each 3, 7 or 20 times, with normal and high two new ones for "
-            "each that are made of them. A core takes a quarter of an hour, half an hour or 2 hours."
+            help="How long it trains: 100,000 texts are read 3, 7 or 20 times; normal and high also make two new texts "
+            "of each. A core takes a quarter of an hour, half an hour or 2 hours."
         ),
     ] = "normal",
     runs: options.Runs = options.RUNS,

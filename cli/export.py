@@ -36,7 +36,7 @@ def command(
         int | None,
         typer.Option(
             min=1,
-            help="Compose unlisted words from so many rows, where the run has one vector for all of them; "
+            help="Rows from which unlisted words are composed, for a run that has one vector for all of them; "
             "14336 is a good size.",
         ),
     ] = None,

@@ -55,7 +55,7 @@ def help_text() -> str:
         "\n".join([group, *(f"  {name:10} {summary}" for name, summary in commands.items())])
         for group, commands in GROUPS.items()
     ]
-    head = "Usage: heedful COMMAND ..\n\nSmall self-attentive sentence encoders: use, train and serve them."
+    head = "Usage: heedful COMMAND ..\n\nUse, train and serve small sentence encoders; a bundle is a model's folder."
     end = "`heedful COMMAND --help` has its options; `heedful --version`."
     return "\n\n".join([head, *groups, end])
 

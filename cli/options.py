@@ -40,7 +40,7 @@ ServedParser = Annotated[
     str | None,
     typer.Option(
         envvar="HEEDFUL_PARSER",
-        help="spaCy pipeline of the bundles; default <models>/parser, or the shipped one.",
+        help="spaCy pipeline that splits and parses texts; default <models>/parser, or the shipped one.",
     ),
 ]
 Encoding = Annotated[str, typer.Option(help="Encoding of the file, such as cp1252; default UTF-8.")]
@@ -71,7 +71,7 @@ URL = "http://127.0.0.1:8000"
 Name = Annotated[
     str | None,
     typer.Option(
-        help="A bundle's name, as `heedful list` has it, or folder; default: the service's for the task."
+        help="A bundle's name, as `heedful list` has it, or folder; default: the best for the command."
     ),
 ]
 TextsFile = Annotated[
