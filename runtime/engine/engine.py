@@ -198,7 +198,7 @@ class Engine:
             self._open.discard(entry)
             if not self._open:
                 self._idle.set()
-            if entry.work is not None:  # it was cancelled
+            if entry.work is not None:  # it has failed, or was cancelled
                 self.waiting[entry.work.runner.stage] -= entry.work.left
             entry.steps.close()
 
@@ -228,11 +228,11 @@ class Engine:
         entry.queue.put(entry)
         self._wake()
 
-    def _advance(self, entry: Entry, error: InferenceFailed | None = None) -> None:
-        """Run the entry to its next work or to its end. `error` is that of its work."""
+    def _advance(self, entry: Entry) -> None:
+        """Run the entry to its next work or to its end."""
         entry.work = None
         try:
-            work = entry.steps.throw(error) if error else next(entry.steps)
+            work = next(entry.steps)
             while work is not None and not work.items:
                 work = next(entry.steps)
         except StopIteration as end:
@@ -345,8 +345,7 @@ class Engine:
         for work in works:
             work.seconds += seconds
             if work in failures:
-                self.waiting[runner.stage] -= work.left
-                self._advance(work.request, failures[work])
+                work.request.future.set_exception(failures[work])
             elif not work.left and work.request.queue is self._interactive:
                 self._advance(work.request)
             elif not work.left:

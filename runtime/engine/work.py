@@ -118,30 +118,27 @@ def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int 
     Batches hold at most `max_items` items; `threads` run several at once. Raises what the steps raise.
     """
     run_all = map if threads is None else threads.map
-    try:
-        work = next(steps)
-        while True:
-            if work is not None:
-                began = time.monotonic()
-                try:
-                    work.outputs = run_in_batches(
-                        work.runner, work.items, run_all=run_all, max_items=max_items
-                    )
-                except OutOfMemory as error:
-                    if max_items == 1:
-                        work = steps.throw(error)
-                    else:  # smaller batches from now on
-                        max_items = max(1, min(max_items or sys.maxsize, len(work.items)) // 2)
-                    continue
-                except Exception:  # whatever a graph raises
-                    log.exception("%s failed on %d items", work.runner.name, len(work.items))
-                    work = steps.throw(failure(work.runner))
-                    continue
-                work.seconds = time.monotonic() - began
+    while True:
+        try:
             work = next(steps)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        began = time.monotonic()
+        while work is not None and work.left:
+            try:
+                work.outputs = run_in_batches(
+                    work.runner, work.items, run_all=run_all, max_items=max_items
+                )
+                work.left, work.seconds = 0, time.monotonic() - began
+            except OutOfMemory:
+                if max_items == 1:
+                    raise
+                # Smaller batches from now on.
+                max_items = max(1, min(max_items or sys.maxsize, len(work.items)) // 2)
+            except Exception as error:  # whatever a graph raises
+                log.exception("%s failed on %d items", work.runner.name, len(work.items))
+                raise failure(work.runner) from error
 
 
 def failure(runner: Runner[Any]) -> InferenceFailed:
