@@ -8,10 +8,11 @@ import numpy as np
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER, HEAD, MEASURED
 from heedful.runtime.bundles.golden import ENCODERS, Golden, Outputs, Precision, outputs, sides
-from heedful.runtime.engine.graphs import encoder_feeds, head_inputs
+from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.runtime.engine.session import OrtSession
 from heedful.text.arrays import Floats
 from heedful.text.batch import collate
+from heedful.text.kinds import HEAD_INPUTS
 from heedful.text.parse import Parse, ParseJob
 
 SENTENCES = tuple(Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines())
@@ -46,5 +47,4 @@ def open_head(bundle: Bundle) -> Callable[[Sequence[Floats]], Floats] | None:
     if HEAD not in bundle.files:
         return None
     session = OrtSession(bundle.files[HEAD], "cpu", 1)
-    names = head_inputs(bundle.card)
-    return lambda sides: session.run(dict(zip(names, sides, strict=True)))
+    return lambda sides: session.run(dict(zip(HEAD_INPUTS[bundle.card.kind], sides, strict=True)))

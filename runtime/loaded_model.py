@@ -11,7 +11,7 @@ from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, GOLDEN, HEAD
 from heedful.runtime.bundles.golden import outputs, sides
 from heedful.runtime.device import Resolved
-from heedful.runtime.engine.graphs import check_encoder, check_head, head_inputs
+from heedful.runtime.engine.graphs import check_encoder, check_head
 from heedful.runtime.engine.session import EncoderRunner, FunctionRunner, OrtSession, head_runner
 from heedful.runtime.engine.work import Steps, Work, run_now
 from heedful.runtime.errors import BundleError, InferenceFailed, OutOfMemory, ProviderError
@@ -19,6 +19,7 @@ from heedful.runtime.explain.graph import ExplainGraph, open_checked
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence
 from heedful.text.graph import CUDA
+from heedful.text.kinds import HEAD_INPUTS
 from heedful.text.parse import Parse
 from heedful.text.whole_text import WholeText
 
@@ -79,7 +80,7 @@ class LoadedModel:
             for size in (1, max(1, self.encoder.budget // self.encoder.costs([sentence])[0])):
                 vectors = self._encode(sentence, size)
                 if self._head:
-                    run_now(self.logits(*[vectors] * len(head_inputs(self.card))))
+                    run_now(self.logits(*[vectors] * len(HEAD_INPUTS[self.card.kind])))
 
     def _encode(self, sentence: Sentence, size: int) -> Floats:
         """Vectors of a batch of this size. If memory is missing, of a smaller batch, and the budget falls to that."""

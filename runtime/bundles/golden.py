@@ -15,8 +15,8 @@ import numpy as np
 
 from heedful.runtime.answers import expected_score, normalise, probabilities
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, Card
-from heedful.runtime.engine.graphs import head_inputs
 from heedful.text.arrays import Doubles, Floats, Ints
+from heedful.text.kinds import HEAD_INPUTS
 from heedful.text.parse import Parse
 
 Precision = Literal["int8", "float32"]
@@ -134,7 +134,7 @@ def outputs(card: Card, vectors: Floats, logits: Floats | None) -> Outputs:
 
 def sides(card: Card, vectors: Floats) -> list[Floats]:
     """Inputs of the head: each vector, or each vector and the next."""
-    return [np.roll(vectors, -side, axis=0) for side in range(len(head_inputs(card)))]
+    return [np.roll(vectors, -side, axis=0) for side in range(len(HEAD_INPUTS[card.kind]))]
 
 
 def _differences(outputs: Outputs, expected: Outputs, kind: str) -> Doubles:

@@ -34,11 +34,6 @@ def encoder_inputs(card: Card) -> Signature:
     return inputs
 
 
-def head_inputs(card: Card) -> tuple[str, ...]:
-    """Inputs of head.onnx, each (B, D): one sentence, or the two of a pair (premise first)."""
-    return HEAD_INPUTS[card.kind]
-
-
 def encoder_feeds(card: Card, batch: Batch, alpha: float | None = None) -> Feeds:
     """Inputs of encoder.onnx for a batch. Without `alpha` the card's is read."""
     return batch.feeds(encoder_inputs(card), card.alpha if alpha is None else alpha)
@@ -73,7 +68,7 @@ def check_encoder(
 
 def check_head(session: onnxruntime.InferenceSession, card: Card) -> None:
     """Raise BundleError unless head.onnx has the card's inputs and output, and runs."""
-    inputs = head_inputs(card)
+    inputs = HEAD_INPUTS[card.kind]
     _check_signature(session, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
     width = RELATEDNESS_LEVELS if card.kind == "relatedness" else len(card.labels)
     for B in (1, 3):

@@ -13,12 +13,13 @@ import onnxruntime
 
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.device import Resolved
-from heedful.runtime.engine.graphs import Feeds, encoder_inputs, head_inputs
+from heedful.runtime.engine.graphs import Feeds, encoder_inputs
 from heedful.runtime.errors import OutOfMemory, ProviderError
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 from heedful.text.errors import GraphError
 from heedful.text.graph import CUDA, ORT_ERRORS, open_session
+from heedful.text.kinds import HEAD_INPUTS
 from heedful.text.vocab import UNKNOWN
 
 T = TypeVar("T")
@@ -104,10 +105,9 @@ class FunctionRunner(Generic[T]):
 
 def head_runner(card: Card, session: "OrtSession") -> FunctionRunner[Floats]:
     """A model's head. An item is a vector (D,) for each side, its output logits (C,)."""
-    names = head_inputs(card)
 
     def run(rows: Sequence[Sequence[Floats]]) -> Sequence[Floats]:
-        sides = zip(names, zip(*rows, strict=True), strict=True)
+        sides = zip(HEAD_INPUTS[card.kind], zip(*rows, strict=True), strict=True)
         logits: Floats = session.run({name: np.stack(side) for name, side in sides})
         return list(logits)
 

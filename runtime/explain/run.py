@@ -8,7 +8,7 @@ import numpy as np
 
 from heedful.runtime.answers import cosines, expected_score, probabilities
 from heedful.runtime.bundles.card import EXPLAIN, IMPORTED
-from heedful.runtime.engine.graphs import Feeds, head_inputs
+from heedful.runtime.engine.graphs import Feeds
 from heedful.runtime.engine.session import FunctionRunner
 from heedful.runtime.engine.work import Steps, Work
 from heedful.runtime.errors import BadInput
@@ -17,6 +17,7 @@ from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Runner, Sentence, collate
 from heedful.text.graph import CPU
+from heedful.text.kinds import HEAD_INPUTS
 
 T = TypeVar("T")
 
@@ -129,7 +130,7 @@ class ExplainRun:
         None if the model has no head for this number of sides.
         """
         card = self.model.card
-        if card.kind == "embedding" or len(sides) != len(head_inputs(card)):
+        if len(sides) != len(HEAD_INPUTS[card.kind]):
             return None
         logits, seconds = yield from self.model.logits(*sides)
         self.seconds += seconds

@@ -13,9 +13,10 @@ from torch.nn import functional
 
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import CARD, ENCODER, HEAD
-from heedful.runtime.engine.graphs import encoder_feeds, head_inputs
+from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.text.batch import Batch, collate
 from heedful.text.graph import open_session
+from heedful.text.kinds import HEAD_INPUTS
 from heedful.text.vocab import SPECIAL, Vocab
 from heedful.training import tasks
 from heedful.training.config import Paths, RunConfig, TeacherConfig
@@ -77,7 +78,7 @@ def test_a_run_begins_with_the_vectors_of_a_bundle_and_trains_on(name: str, tmp_
     ]
     compared = list(zip(found, stored, strict=True))
     if HEAD in bundle.files:
-        fed = dict(zip(head_inputs(card), stored, strict=True))
+        fed = dict(zip(HEAD_INPUTS[card.kind], stored, strict=True))
         compared += [(logits, open_session(bundle.files[HEAD]).run(None, fed)[0])]
     for one, expected in compared:
         np.testing.assert_allclose(one, expected, atol=TOLERANCE * max(1, np.abs(expected).max()))
