@@ -74,7 +74,7 @@ class DevSplit:
         """(N,) the answers that the metrics of the task's kind compare with the labels."""
         sides = self.sides(vectors)
         if head is None:
-            return np.array([cosines(a, b[None])[0] for a, b in zip(*sides, strict=True)])
+            return np.array([cosines(a[None], b[None]).item() for a, b in zip(*sides, strict=True)])
         logits = head(sides)
         if self.task.kind == "relatedness":
             return expected_score(logits)

@@ -105,10 +105,9 @@ def chosen(card: Card, scores: npt.NDArray[Any]) -> list[str | None]:
     ]
 
 
-def cosines(vector: Floats, others: Floats) -> Doubles:
-    """Cosines (N,) of a vector (D,) with the rows of others (N, D); 0 where one is zero."""
-    rows = normalise(np.vstack([vector, others])).astype(np.float64)
-    cosines: Doubles = np.clip(rows[1:] @ rows[0], -1.0, 1.0)  # rounding errors
+def cosines(first: AnyFloats, second: AnyFloats) -> Doubles:
+    """Cosines (N, M) of the rows of (N, D) and (M, D); 0 where a row is zero."""
+    cosines: Doubles = np.clip(unit_rows(first) @ unit_rows(second).T, -1.0, 1.0)  # rounding errors
     return cosines
 
 

@@ -81,7 +81,7 @@ class ControlScores:
         ]
         if self._head is None:
             pairs = zip(*sides, strict=True)
-            return np.array([cosines(a, b[None])[0] for a, b in pairs])
+            return np.array([cosines(a[None], b[None]).item() for a, b in pairs])
         logits = self._head(sides)
         if self._task.kind == "relatedness":
             return expected_score(logits)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from heedful.runtime.answers import chosen, cosines, normalise
+from heedful.runtime.answers import chosen, cosines
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.engine.work import Steps
 from heedful.runtime.errors import BadInput
@@ -17,7 +17,7 @@ from heedful.runtime.explain.gradients import MAX_GRADIENT_TOKENS, Gradients, gr
 from heedful.runtime.explain.graph import ExplainOutputs
 from heedful.runtime.explain.run import ExplainOptions, ExplainRun, Prediction, explain_graph_of
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.text.arrays import Doubles, Floats
+from heedful.text.arrays import Doubles
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse
 
@@ -112,7 +112,8 @@ def explain(
     prediction = Prediction(run, outputs, scores)
     fields = _answer_fields(answer, model.card)
     if len(outputs) == 2:
-        fields["similarity"] = cosine_matrix(*(output.states[0] for output in outputs))
+        similarity = cosines(*(output.states[0] for output in outputs))
+        fields["similarity"] = similarity.astype(np.float32)
     if options.ablation:
         fields["ablation"] = []
         for prior in [prior for prior, on in run.priors.items() if on]:
@@ -163,7 +164,7 @@ def _ablate(
     run, card = prediction.run, prediction.run.model.card
     vectors = [output.embedding for output in (yield from run.encode(sentences, off=prior))]
     by_sentence = [
-        cosines(output.embedding[0, : card.dimension], vector[:, : card.dimension])
+        cosines(output.embedding[:, : card.dimension], vector[:, : card.dimension])
         for output, vector in zip(prediction.outputs, vectors, strict=True)
     ]
     fields = {"prior": prior, "cosine": float(np.mean(by_sentence))}
@@ -206,9 +207,3 @@ def _evidence(
     weights, margins = yield from prediction.drops(side, vectors)
     integrated = (yield from gradients(prediction, side, sentence)) if with_gradients else None
     return Evidence(weights, margins, correlations(prediction.outputs[side], weights), integrated)
-
-
-def cosine_matrix(first: Floats, second: Floats) -> Floats:
-    """Cosines (N, M) of the rows of (N, D) and (M, D); 0 where a row is zero."""
-    cosines: Floats = np.clip(normalise(first) @ normalise(second).T, -1.0, 1.0)  # rounding errors
-    return cosines

@@ -200,7 +200,7 @@ class Prediction:
 
     def _cosines(self, side: int, vectors: Floats) -> Doubles:
         size = self.run.model.card.dimension
-        return cosines(self.outputs[side].embedding[0, :size], vectors[:, :size])
+        return cosines(self.outputs[side].embedding[:, :size], vectors[:, :size]).ravel()
 
     def _label_scores(self, side: int, vectors: Floats) -> Steps[Doubles]:
         """(N, C) the scores of all labels with each of `vectors`."""

@@ -10,14 +10,14 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import spearmanr
 
-from heedful.runtime.answers import TokenizedText
+from heedful.runtime.answers import TokenizedText, cosines
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.engine.work import run_now
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain import gradients
 from heedful.runtime.explain.correlation import rank_correlation
 from heedful.runtime.explain.curves import masked
-from heedful.runtime.explain.explain import DRAWS, ExplainResult, cosine_matrix
+from heedful.runtime.explain.explain import DRAWS, ExplainResult
 from heedful.runtime.explain.graph import MAX_TOKENS, ExplainGraph
 from heedful.runtime.explain.run import ExplainOptions, log_odds
 from heedful.runtime.model_registry import Task
@@ -108,8 +108,8 @@ def test_weights_priors_and_alpha_are_those_of_the_graph_by_hand(running: Runnin
 
 def test_no_cosine_is_above_one() -> None:
     states = np.random.default_rng(0).normal(size=(200, 300)).astype(np.float32)
-    assert cosine_matrix(states, states).max() == 1
-    assert cosine_matrix(states, -states).min() == -1
+    assert cosines(states, states).max() == 1
+    assert cosines(states, -states).min() == -1
 
 
 def test_faithfulness_takes_the_most_attended_tokens_away(running: Running) -> None:
