@@ -41,7 +41,7 @@ from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inference import Inference
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.runtime.model_registry import KINDS, Task, check_parser, does, is_sentiment
+from heedful.runtime.model_registry import KINDS, Task, check_parser, is_sentiment
 from heedful.runtime.zero_shot import Labels, ZeroShot
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.forks import ForkSafe
@@ -403,8 +403,8 @@ class Model(ForkSafe):
 
     def _choose(self, task: Task) -> LoadedModel:
         """The model. Raises WrongTask, which names the bundles in its folder that do the task."""
-        if not does(self.card, task):
-            kinds = KINDS[task]
+        kinds = KINDS[task]
+        if self.card.kind not in kinds:
             names = ", ".join(_names_of_kinds(self.folder.parent, kinds))
             remedy = f"load {names}" if names else f"load a bundle of the kind {kinds[0]}"
             raise WrongTask(f"{self.card.name} does not do {task}: {remedy}", param="model")

@@ -8,26 +8,20 @@ from typing import Literal
 from heedful.runtime.bundles.card import CARD, Card, ScoreCard
 from heedful.runtime.errors import BundleError, UnknownModel, WrongTask
 from heedful.runtime.loaded_model import LoadedModel
-from heedful.text.kinds import ENGLISH, NEGATIVE, POSITIVE
+from heedful.text.kinds import ENGLISH, NEGATIVE, POSITIVE, Kind
 from heedful.text.parse import Parser
 
 Task = Literal["embed", "classify", "zero-shot", "nli", "relatedness", "explain"]
 
-ANY = "any"
-KINDS: Mapping[Task, tuple[str, ...]] = {
-    "embed": ("embedding", "nli", ANY),
+KINDS: Mapping[Task, tuple[Kind, ...]] = {
+    "embed": ("embedding", "nli", "classification", "relatedness"),
     "classify": ("classification",),
     "zero-shot": ("embedding", "nli"),
     "nli": ("nli",),
     "relatedness": ("relatedness",),
-    "explain": ("classification", "embedding", "nli", ANY),
+    "explain": ("classification", "embedding", "nli", "relatedness"),
 }
 """Kinds of models for a task. Without a named model, the default model of the first kind that is loaded answers."""
-
-
-def does(card: Card, task: Task) -> bool:
-    """Whether the model is of a kind that does the task."""
-    return card.kind in KINDS[task] or ANY in KINDS[task]
 
 
 class ModelRegistry:
@@ -40,40 +34,34 @@ class ModelRegistry:
         versions = sorted((card.name, card.version) for card in cards)
         self.version = hashlib.sha256(repr(versions).encode()).hexdigest()
         """A hash of the models' names and versions."""
-        self._defaults = {task: default_of(cards, kinds) for task, kinds in KINDS.items()}
+        self.defaults: Mapping[Task, str] = {
+            task: card.name for task, kinds in KINDS.items() if (card := default_of(cards, kinds))
+        }
+        """The default model of each task for which there is a model."""
+        self.sentiment = sentiment_of(cards)
+        """The name of the first sentiment model for texts of many kinds; None without one."""
 
     @property
     def provider(self) -> str:
         """The execution provider in use; "" if nothing is loaded."""
         return next((m.encoder.session.provider for m in self.models.values()), "")
 
-    @property
-    def defaults(self) -> Mapping[Task, str]:
-        """The default model of each task for which there is a model."""
-        return {task: card.name for task, card in self._defaults.items() if card}
-
-    @property
-    def sentiment(self) -> str | None:
-        """The name of the first sentiment model for texts of many kinds; None without one."""
-        return sentiment_of(self.cards.values())
-
     def choose(self, task: Task, name: str | None) -> LoadedModel:
         """The named model or the task's default. Raises UnknownModel, WrongTask."""
         kinds = KINDS[task]
         if name is None:
-            card = self._defaults[task]
-            if card is None:
-                names = " or ".join(kind for kind in kinds if kind != ANY)
+            if task not in self.defaults:
+                names = " or ".join(kinds)
                 raise UnknownModel(
                     f"no loaded model does {task}: add a bundle of the kind {names} and reload"
                 )
-            return self.models[card.name]
+            return self.models[self.defaults[task]]
         if name not in self.models:
             known = ", ".join(self.models) or "none"
             message = f"there is no model {name[:100]!r}; known are: {known}"
             raise UnknownModel(message, param="model")
-        if not does(self.cards[name], task):
-            others = [name for name, card in self.cards.items() if does(card, task)]
+        if self.cards[name].kind not in kinds:
+            others = [name for name, card in self.cards.items() if card.kind in kinds]
             message = f"{name} does not do {task}; models that do: {', '.join(others) or 'none'}"
             raise WrongTask(message, param="model")
         return self.models[name]
@@ -96,7 +84,7 @@ def sentiment_of(cards: Iterable[Card]) -> str | None:
 def default_of(cards: Sequence[Card], kinds: Sequence[str]) -> Card | None:
     """The default of the first of `kinds` of which there are cards; None without any."""
     for kind in kinds:
-        if candidates := [card for card in cards if kind in (card.kind, ANY)]:
+        if candidates := [card for card in cards if card.kind == kind]:
             return default(candidates)
     return None
 
