@@ -11,7 +11,7 @@ from heedful.export.bundle_writer import write
 from heedful.export.errors import ParityError
 from heedful.runtime.answers import normalise
 from heedful.runtime.bundles.bundle import Bundle
-from heedful.runtime.bundles.card import HEAD, TYPICAL, Card, DataCard, ScoreCard
+from heedful.runtime.bundles.card import HEAD, MEASURED, Card, DataCard, ScoreCard
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.graph import open_session
 
@@ -104,7 +104,7 @@ def write_bundle(
     }
     # Measurements of the base do not hold for the new bundle.
     fields |= {"typical": None, "trust": None, "trained": None}
-    shared = {name: content for name, content in base.model_files.items() if name != TYPICAL}
+    shared = {name: content for name, content in base.files.items() if name not in MEASURED}
     files: dict[str, Path | bytes] = {**shared, HEAD: graph}
     return write(out, fields, files)
 

@@ -19,7 +19,7 @@ bundles/ms-san-sst2/
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -48,7 +48,6 @@ from heedful.text.vocab import Vocab
 from heedful.text.whole_text import WholeText
 
 C = TypeVar("C", bound=CardContent)
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +64,23 @@ class Bundle:
     golden: Golden | None = None
     typical: Typical | None = None
 
-    @property
-    def model_files(self) -> dict[str, bytes]:
-        """The files that the golden vectors depend on: all others."""
-        return {name: content for name, content in self.files.items() if name != GOLDEN}
 
-
-def read(folder: Path, *, graphs: bool = True) -> Bundle:
+def read(folder: Path) -> Bundle:
     """Read and check a bundle.
 
-    Runs the graphs, but not the golden sentences. Without `graphs` it opens no graph: LoadedModel checks those that it
-    serves. Raises BundleError, which names the bundle, the file and the reason.
+    Runs the graphs, but not the golden sentences. Raises BundleError, which names the bundle, the file and the reason.
     """
-    card, files = read_files(folder)
+    bundle = decode(folder.resolve(), *read_files(folder))
+    check_graphs(bundle.files, bundle.card, bundle.vocab)
+    for name in (EXPLAIN, EXPLAIN_INT8):
+        if name in bundle.files:
+            open_checked(bundle.files, bundle.card, bundle.vocab, name)
+    return bundle
+
+
+def decode(folder: Path, card: Card, files: Mapping[str, bytes]) -> Bundle:
+    """The bundle of the folder's files. Opens no graph: LoadedModel checks those that it serves. Raises BundleError."""
+    golden = typical = None
     file = TOKENIZER if card.pieces else VOCAB
     try:
         vocab: Lexicon
@@ -85,33 +88,13 @@ def read(folder: Path, *, graphs: bool = True) -> Bundle:
             vocab = (WholeText if card.whole_text else Pieces).read(files[file])
         else:
             vocab = Vocab.read(files[file], card.composed)
+        if (file := GOLDEN) in files:
+            golden = Golden.read(files[file], card.files)
+        if (file := TYPICAL) in files:
+            typical = Typical.read(files[file], card.dimension)
     except ValueError as error:
         raise BundleError(card.name, file, str(error)) from error
-    if graphs:
-        check_graphs(files, card, vocab)
-        for name in (EXPLAIN, EXPLAIN_INT8):
-            if name in files:
-                open_checked(files, card, vocab, name)
-    return Bundle(
-        folder.resolve(),
-        card,
-        files,
-        vocab,
-        _optional(card, files, GOLDEN, lambda content: Golden.read(content, card.files)),
-        _optional(card, files, TYPICAL, lambda content: Typical.read(content, card.dimension)),
-    )
-
-
-def _optional(
-    card: Card, files: Mapping[str, bytes], name: str, reader: Callable[[bytes], T]
-) -> T | None:
-    """An optional file, read; None if the bundle does not have it. Raises BundleError."""
-    if name not in files:
-        return None
-    try:
-        return reader(files[name])
-    except ValueError as error:
-        raise BundleError(card.name, name, str(error)) from error
+    return Bundle(folder, card, files, vocab, golden, typical)
 
 
 def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:

@@ -92,7 +92,7 @@ class BundleLoader:
         for name in sorted(names):
             old = served.models.get(name)
             try:
-                models[name] = self._refresh(self.folder / name, old, parser)
+                models[name] = self._open(self.folder / name, old, parser)
             except BundleError as error:
                 refused.append(str(error))
             except (ProviderError, InferenceFailed) as error:
@@ -105,16 +105,6 @@ class BundleLoader:
             removed=tuple(name for name in served.models if name not in models),
             refused=tuple(refused),
         )
-
-    def _refresh(self, folder: Path, old: LoadedModel | None, parser: Parser) -> LoadedModel:
-        """The folder's model, warm; `old` itself if it has not changed."""
-        card, _ = bundle.read_files(folder)
-        if old and old.card == card:
-            return old
-        check_parser(card, parser)
-        model = self._open(folder)
-        check_parser(model.card, parser)  # the folder may have been replaced since
-        return model
 
     def _bundles(self) -> list[Path]:
         """The folders of the bundles. The log names folders that this user may not enter: they may hold bundles."""
@@ -136,10 +126,17 @@ class BundleLoader:
             names |= names_on_disk()
         return names
 
-    def _open(self, folder: Path) -> LoadedModel:
-        content = bundle.read(folder, graphs=False)
-        bundle.check_name(content.card, folder.name)  # a link may not serve it under a second name
-        model = LoadedModel(content, self.device, self.threads)
+    def _open(
+        self, folder: Path, old: LoadedModel | None = None, parser: Parser | None = None
+    ) -> LoadedModel:
+        """The folder's model, warm, and checked with the parser if there is one; `old` if it has not changed."""
+        card, files = bundle.read_files(folder)
+        bundle.check_name(card, folder.name)  # a link may not serve it under a second name
+        if old and old.card == card:
+            return old
+        if parser:
+            check_parser(card, parser)
+        model = LoadedModel(bundle.decode(folder, card, files), self.device, self.threads)
         model.warm()
         model.check_golden()
         return model

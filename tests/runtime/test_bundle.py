@@ -267,7 +267,7 @@ def test_a_file_that_does_not_fit_the_others_is_refused(
     assert reason in error.reason
     if name in FILES:  # a service leaves the graphs to the sessions that serve
         with pytest.raises(BundleError) as served:
-            LoadedModel(bundle.read(folder, graphs=False), "cpu", 1)
+            LoadedModel(bundle.decode(folder, *bundle.read_files(folder)), "cpu", 1)
         assert served.value.file == name
 
 
