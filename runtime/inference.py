@@ -166,7 +166,7 @@ class Inference:
     ) -> Steps[Result[T]]:
         """The result of `finish` on the encoder's vectors (N, D)."""
         parsed = yield from self.read(inputs, truncate=truncate or mean)
-        long = parsed.cut() if mean else []
+        long = [row for row, text in enumerate(parsed.parses) if text.cut] if mean else []
         if long:
             result = yield from self._mean(inputs, long, finish)
             return replace(result, out_of_domain=parsed.result(None).out_of_domain)
@@ -223,19 +223,12 @@ class Inference:
         model, card = self.model, self.model.card
         began = time.perf_counter()
         limit = min(card.max_tokens, max_tokens or card.max_tokens)
-        if parses is None:
-            jobs = [
-                ParseJob(item, limit, tree or card.tree)
-                for item in inputs.items
-                if isinstance(item, str)
-            ]
-            parsed_texts = iter((yield from parse(self.parser, jobs)))
-            parses = [
-                next(parsed_texts) if isinstance(item, str) else item.first(limit)
-                for item in inputs.items
-            ]
-        else:
-            parses = [text.first(limit) for text in parses]
+        items = inputs.items if parses is None else parses
+        jobs = [ParseJob(item, limit, tree or card.tree) for item in items if isinstance(item, str)]
+        parsed_texts = iter((yield from parse(self.parser, jobs)))
+        parses = [
+            next(parsed_texts) if isinstance(item, str) else item.first(limit) for item in items
+        ]
         if card.kind == "nli" and (pairs or inputs.texts_per_row == 2):
             parses = [
                 text.with_stop(limit) if isinstance(item, str) else text

@@ -30,10 +30,6 @@ class Parsed:
         """Only the first `count` texts."""
         return replace(self, parses=self.parses[:count], sentences=self.sentences[:count])
 
-    def cut(self) -> list[int]:
-        """The rows of texts that are longer than the model reads."""
-        return [row for row, parse in enumerate(self.parses) if parse.cut]
-
     def tokenized(self) -> list[TokenizedText]:
         """The tokens of each text, with their ids and whether the vocabulary lists them."""
         vocab, composes = self.model.vocab, self.model.card.composed > 0

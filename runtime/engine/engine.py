@@ -139,10 +139,8 @@ class Queue:
 class Engine:
     """Only the event loop's thread may use it."""
 
-    def __init__(
-        self, observer: Observer, max_inputs: int = 2**31, threads: int | None = None
-    ) -> None:
-        """At most `max_inputs` rows are in flight. Without `threads` models run on the event loop."""
+    def __init__(self, observer: Observer, max_inputs: int, threads: int) -> None:
+        """At most `max_inputs` rows are in flight. With 0 `threads` models run on the event loop."""
         self.health = Health()
         self.in_flight = 0
         """Rows of all requests."""
@@ -160,7 +158,7 @@ class Engine:
         self._number = 0  # of works until now
         self._is_scheduled = self._is_stopped = False
         self._threads = ThreadPoolExecutor(threads, "session") if threads else None
-        self._free_threads = threads or 0
+        self._free_threads = threads
         self._batch_starts: dict[int, float] = {}
         """When the batches in threads began, by the batch's id."""
 
