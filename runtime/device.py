@@ -34,8 +34,11 @@ def resolve(device: Device) -> Resolved:
     """The device for a setting. Raises ProviderError where the setting is "cuda" and no session runs on it."""
     if device == "cpu":
         return "cpu"
-    reason = "there is no NVIDIA driver"
-    if _has_driver():
+    try:
+        ctypes.CDLL(_DRIVER)  # which is not called
+    except OSError:
+        reason = "there is no NVIDIA driver"
+    else:
         reason = _try_cuda()
         if not reason:
             return "cuda"
@@ -47,15 +50,6 @@ def resolve(device: Device) -> Resolved:
             "install the gpu extra and NVIDIA's driver, or set the device to auto or cpu"
         )
     return "cpu"
-
-
-def _has_driver() -> bool:
-    """Whether NVIDIA's driver is installed. It is not called."""
-    try:
-        ctypes.CDLL(_DRIVER)
-    except OSError:
-        return False
-    return True
 
 
 def _try_cuda() -> str:
