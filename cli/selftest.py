@@ -16,8 +16,7 @@ from heedful.cli.errors import CommandError
 from heedful.cli.options import URL, BundleParser, Url, parser_for
 from heedful.library.load import bundle_folder
 from heedful.runtime.bundles.bundle import read_card
-from heedful.runtime.bundles.self_test import SelfTest
-from heedful.runtime.service import Options, running
+from heedful.runtime.service import Options, SelfTest, running
 
 TIMEOUT = 60
 """Seconds to wait for the service's answer."""

@@ -13,14 +13,14 @@ from heedful.runtime.bundles.golden import outputs, sides
 from heedful.runtime.device import Resolved
 from heedful.runtime.engine.graphs import check_encoder, check_head
 from heedful.runtime.engine.session import EncoderRunner, FunctionRunner, OrtSession, head_runner
-from heedful.runtime.engine.work import Steps, Work, run_now
+from heedful.runtime.engine.work import Steps, Work, parse, run_now
 from heedful.runtime.errors import BundleError, InferenceFailed, OutOfMemory, ProviderError
 from heedful.runtime.explain.graph import ExplainGraph, open_checked
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence
 from heedful.text.graph import CUDA
 from heedful.text.kinds import HEAD_INPUTS
-from heedful.text.parse import Parse
+from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.whole_text import WholeText
 
 REMEDY = "copy the bundle again, export it again, or serve it where it was made"
@@ -102,10 +102,19 @@ class LoadedModel:
             reason = f"on this machine {moved[0]}{more}: {REMEDY}"
             raise BundleError(self.card.name, GOLDEN, reason)
 
-    def moved(self) -> Steps[list[str]]:
-        """Encode the golden sentences, if there are any, by their tokens and trees; what has changed, in words."""
+    def moved(self, parser: Parser | None = None) -> Steps[list[str]]:
+        """Encode the golden sentences, if there are any, by their tokens and trees; what has changed, in words.
+
+        With `parser` parse them too. Raises InferenceFailed.
+        """
         if self.golden is None:
             return []
+        moved = []
+        if parser:
+            limit, tree = self.card.max_tokens, self.card.tree
+            jobs = [ParseJob(text, limit, tree) for text in self.golden.texts]
+            parses = map(self.fit, (yield from parse(parser, jobs)))
+            moved = self.golden.moved_trees(parses, self.card)
         pairs = zip(self.golden.tokens, self.golden.heads, strict=True)
         sentences = [self.vocab.sentence(tokens, heads) for tokens, heads in pairs]
         work = Work(self.encoder, sentences)
@@ -117,7 +126,7 @@ class LoadedModel:
             logits *= np.float32(self.card.temperature)  # raw, as calibration does not change them
         current = outputs(self.card, vectors, logits)
         self.deviation = self.golden.deviation(current, self.precision)
-        return self.golden.moved_outputs(current, self.precision)
+        return [*moved, *self.golden.moved_outputs(current, self.precision)]
 
     def fit(self, parse: Parse) -> Parse:
         """The text, cut to the model's limit of word pieces."""

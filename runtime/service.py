@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from heedful.runtime.bundles.loader import BundleLoader, Loaded, Reloaded
-from heedful.runtime.bundles.self_test import SelfTest, self_test
 from heedful.runtime.cores import usable_cores
 from heedful.runtime.device import Device, limit_memory, resolve
 from heedful.runtime.engine.cache import VectorCache
 from heedful.runtime.engine.engine import STUCK_SECONDS, Engine
 from heedful.runtime.engine.health import FAILURES
-from heedful.runtime.engine.work import Request
+from heedful.runtime.engine.work import Request, Steps
 from heedful.runtime.errors import StartupError, Unavailable
 from heedful.runtime.inference import Inference
 from heedful.runtime.memory import trim_heap
@@ -53,6 +52,14 @@ class Options:
     max_queue: int = 8192
     max_batch_inputs: int = 2048
     cache_items: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest:
+    """Results by model. A model without golden vectors has no deviation."""
+
+    deviations: Mapping[str, float | None]  # largest change of a value of a vector of length 1
+    moved: Mapping[str, list[str]]  # changes in words, of the models that have changed
 
 
 class Service:
@@ -187,10 +194,16 @@ class Service:
         async with self._testing:
             now = time.monotonic()
             if self._last_test is None or now - self._last_test[0] > SELF_TEST_INTERVAL:
-                models = list(self.registry.models.values())
-                result = await self.answer(Request(self_test(models, self._parser), rows=1))
-                self._last_test = now, result
+                self._last_test = now, await self.answer(Request(self._golden(), rows=1))
             return self._last_test[1]
+
+    def _golden(self) -> Steps[SelfTest]:
+        """Parse and encode the golden sentences again, without the cache."""
+        models, moved = self.registry.models, {}
+        for name, model in models.items():
+            if changes := (yield from model.moved(self._parser)):
+                moved[name] = changes
+        return SelfTest({name: model.deviation for name, model in models.items()}, moved)
 
     async def stop(self, timeout: float) -> None:
         """Refuse new requests, answer those in flight within `timeout` seconds, and end the engine."""
