@@ -236,8 +236,7 @@ class Inference:
             ]
         if model.vocab.limit:
             parses = list(map(model.fit, parses))
-        tokenizer = self.parser.tokenizer
-        inputs.check_parses(parses, card, model.vocab.limit, tokenizer, truncate=truncate)
+        inputs.check_parses(parses, model, self.parser.tokenizer, truncate)
         sentences: list[Sentence] = []
         for begin in range(0, len(parses), ROWS_AT_ONCE):
             if begin:

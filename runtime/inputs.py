@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BadInput, TooManyInputs
+from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.parse import Parse
 from heedful.text.tokenize import MAX_CHUNK, TextTokenizer
 
@@ -80,15 +80,10 @@ class Inputs:
             )
 
     def check_parses(
-        self,
-        parses: Sequence[Parse],
-        card: Card,
-        max_pieces: int | None,
-        tokenizer: TextTokenizer,
-        *,
-        truncate: bool,
+        self, parses: Sequence[Parse], model: LoadedModel, tokenizer: TextTokenizer, truncate: bool
     ) -> None:
         """Raise BadInput for a text that was cut without `truncate`, with its length, or that holds no token."""
+        card, max_pieces = model.card, model.vocab.limit
         for item, parse, path in zip(self.items, parses, self.paths, strict=True):
             if parse.cut and not truncate:
                 pieces = f"{max_pieces} word pieces, " if max_pieces else ""
