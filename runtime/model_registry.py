@@ -38,13 +38,10 @@ class ModelRegistry:
             task: card.name for task, kinds in KINDS.items() if (card := default_of(cards, kinds))
         }
         """The default model of each task for which there is a model."""
+        self.provider = next((m.encoder.session.provider for m in models.values()), "")
+        """The execution provider in use; "" if nothing is loaded."""
         self.sentiment = sentiment_of(cards)
         """The name of the first sentiment model for texts of many kinds; None without one."""
-
-    @property
-    def provider(self) -> str:
-        """The execution provider in use; "" if nothing is loaded."""
-        return next((m.encoder.session.provider for m in self.models.values()), "")
 
     def choose(self, task: Task, name: str | None) -> LoadedModel:
         """The named model or the task's default. Raises UnknownModel, WrongTask."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import onnxruntime
 
 from heedful.runtime.bundles.card import Card
@@ -146,7 +145,7 @@ class OrtSession:
         if cuda and self.provider != CUDA:
             raise ProviderError(f"device is cuda, but ONNX Runtime runs on {self.provider}")
 
-    def run(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
+    def run(self, feeds: Feeds) -> Floats:
         """The graph's output. Raises OutOfMemory, and ONNX Runtime's other errors."""
         output: Floats
         try:

@@ -130,11 +130,7 @@ class ExplainGraph:
             feeds[name] = np.array(switches.get(name, True))
         return feeds
 
-    def run(
-        self,
-        feeds: Mapping[str, npt.NDArray[Any]],
-        options: onnxruntime.RunOptions | None = None,
-    ) -> ExplainOutputs:
+    def run(self, feeds: Feeds, options: onnxruntime.RunOptions | None = None) -> ExplainOutputs:
         outputs = self._run(list(self._outputs), feeds, options)
         by_name = {
             kind: {name: outputs[kind][:, i] for i, name in enumerate(names)}
@@ -142,15 +138,12 @@ class ExplainGraph:
         }
         return ExplainOutputs(outputs["embedding"], outputs["states"], **by_name)
 
-    def vectors(self, feeds: Mapping[str, npt.NDArray[Any]]) -> Floats:
+    def vectors(self, feeds: Feeds) -> Floats:
         """Only the sentence vectors (B, D): the graph's other outputs are not computed."""
         return self._run(["embedding"], feeds)["embedding"]
 
     def _run(
-        self,
-        outputs: list[str],
-        feeds: Mapping[str, npt.NDArray[Any]],
-        options: onnxruntime.RunOptions | None = None,
+        self, outputs: list[str], feeds: Feeds, options: onnxruntime.RunOptions | None = None
     ) -> dict[str, npt.NDArray[Any]]:
         values = {
             name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()
