@@ -1,12 +1,13 @@
 """Write or rewrite a bundle, whole or not at all (runtime.bundles.bundle has the format)."""
 
+import hashlib
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from heedful.files.atomic import replace_folder
-from heedful.runtime.bundles.bundle import read, read_card, sha256, validate_card
+from heedful.runtime.bundles.bundle import read, read_card, validate_card
 from heedful.runtime.bundles.card import CARD, FORMAT, Card, CardContent
 from heedful.runtime.errors import BundleError
 
@@ -49,7 +50,7 @@ def write(
 
 def card_of(name: str, card: Mapping[str, Any], files: Mapping[str, Path | bytes]) -> Card:
     """The card of a bundle with these fields, those of `write`, and files. Raises BundleError."""
-    hashes = {file: sha256(_content(source)) for file, source in files.items()}
+    hashes = {file: hashlib.sha256(_content(source)).hexdigest() for file, source in files.items()}
     fields = {**card, "format": FORMAT, "name": name, "files": hashes}
     content = validate_card(CardContent, name, fields)
     return Card.model_validate({**content.model_dump(), "version": content.identity()})

@@ -108,7 +108,7 @@ def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:
     check_name(card, folder.absolute().name, target.name)
     files = {name: _bytes(target, name) for name in card.files}
     for name, content in files.items():
-        if sha256(content) != card.files[name]:
+        if hashlib.sha256(content).hexdigest() != card.files[name]:
             raise BundleError(
                 card.name, name, f"not the file that {CARD} names: copy the bundle again"
             )
@@ -164,8 +164,3 @@ def _bytes(folder: Path, file: str) -> bytes:
         return (folder / file).read_bytes()
     except OSError as error:
         raise BundleError(folder.name, file, f"cannot be read: {error.strerror}") from error
-
-
-def sha256(content: bytes) -> str:
-    """The hash of a file in a card, in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
