@@ -80,9 +80,9 @@ class EncoderRunner:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionRunner(Generic[T]):
-    """A function of a batch of items. A `text.batch.Runner`."""
+    """`run` is a function of a batch of items. A `text.batch.Runner`."""
 
-    function: Callable[[Sequence[Any]], Sequence[T]]
+    run: Callable[[Sequence[Any]], Sequence[T]]
     budget: int
     overhead: int
     item_cost: Callable[[Any], int] = lambda _: 1
@@ -94,12 +94,7 @@ class FunctionRunner(Generic[T]):
         return [self.item_cost(item) for item in items]
 
     def prepare(self, items: Sequence[Any]) -> Sequence[Any]:
-        """The items."""
         return items
-
-    def run(self, items: Sequence[Any]) -> Sequence[T]:
-        """The function's output for each item."""
-        return self.function(items)
 
 
 def head_runner(card: Card, session: "OrtSession") -> FunctionRunner[Floats]:
