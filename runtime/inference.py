@@ -159,7 +159,8 @@ class Inference:
         result = parsed.result((parsed.tokenized(), explained), explained.waited, explained.seconds)
         if not options.trust:
             return result
-        return replace(result, trust=parsed.trust(vectors, explained.probabilities(self.card)))
+        scores = explained.scores if self.card.labels else None
+        return replace(result, trust=parsed.trust(vectors, scores))
 
     def _vectors(
         self, inputs: Inputs, finish: Callable[[Floats], T], *, truncate: bool, mean: bool

@@ -48,15 +48,11 @@ class Evidence:
 class ExplainResult:
     sentences: list[ExplainOutputs]  # of one sentence each
     priors: Mapping[str, bool | float]  # all priors of the model, and alpha
-    # (C,) in the order of the card's labels; (1,) from 1 to 5 for the relatedness of a pair.
+    # (1, C) in the order of the card's labels; (1, 1) from 1 to 5 for the relatedness of a pair.
     scores: Doubles | None
     fields: Mapping[str, Any]  # the others of the answer (docs/explain.md)
     seconds: float  # in sessions
     waited: float  # seconds
-
-    def probabilities(self, card: Card) -> Doubles | None:
-        """(1, C) of the labels; None for a model without labels."""
-        return None if self.scores is None or not card.labels else self.scores[None]
 
 
 def check_priors(model: LoadedModel, options: ExplainOptions) -> None:
@@ -139,7 +135,7 @@ def explain(
     return ExplainResult(
         sentences=outputs,
         priors=run.priors if run.alpha is None else {**run.priors, "alpha": run.alpha},
-        scores=answer,
+        scores=scores,
         fields=fields,
         seconds=run.seconds,
         waited=max(time.perf_counter() - started - run.seconds, 0.0),

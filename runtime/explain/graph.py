@@ -115,11 +115,9 @@ class ExplainGraph:
     def max_tokens(self) -> int:
         """Length of the longest sentence whose maps stay within MAX_WEIGHTS, at most MAX_TOKENS."""
         maps = len(self.names["maps"])
-        if not maps:
+        if not maps or self._outputs["maps"][2] == 1:  # a weight for each token, not for each two
             return MAX_TOKENS
-        by_sentence = self._outputs["maps"][2] == 1
-        limit = MAX_WEIGHTS // maps if by_sentence else math.isqrt(MAX_WEIGHTS // maps)
-        return min(MAX_TOKENS, limit)
+        return min(MAX_TOKENS, math.isqrt(MAX_WEIGHTS // maps))
 
     def feeds(
         self, batch: Batch, switches: Mapping[str, bool] = {}, alpha: float | None = None

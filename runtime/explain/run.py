@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from heedful.runtime.answers import cosines, expected_score, probabilities
+from heedful.runtime.answers import TINY, cosines, expected_score, probabilities
 from heedful.runtime.bundles.card import EXPLAIN, IMPORTED
 from heedful.runtime.engine.graphs import Feeds
 from heedful.runtime.engine.session import FunctionRunner
@@ -214,6 +214,5 @@ class Prediction:
 def log_odds(scores: Doubles, label: int, *, multi_label: bool) -> Doubles:
     """(N,) ln of a label's probability over that of its complement, from the probabilities (N, C) of all labels."""
     others = 1 - scores[:, label] if multi_label else np.delete(scores, label, 1).sum(axis=1)
-    tiny = np.finfo(np.float64).tiny
-    odds: Doubles = np.log(np.maximum(scores[:, label], tiny)) - np.log(np.maximum(others, tiny))
+    odds: Doubles = np.log(np.maximum(scores[:, label], TINY)) - np.log(np.maximum(others, TINY))
     return odds
