@@ -22,29 +22,26 @@ class VectorCache:
 
     def __init__(self, items: int, observer: Observer, limit: int = BYTES) -> None:
         self._items, self._observer, self._limit = items, observer, limit
-        self._vectors: OrderedDict[Key, Floats] = OrderedDict()
+        self.vectors: OrderedDict[Key, Floats] = OrderedDict()
         self.bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._vectors)
 
     def get(self, keys: Sequence[Key]) -> dict[Key, Floats]:
         """The vectors of those keys that are cached. Counts hits and misses of the keys, which are distinct."""
-        vectors = {key: self._vectors[key] for key in keys if key in self._vectors}
+        vectors = {key: self.vectors[key] for key in keys if key in self.vectors}
         for key in vectors:
-            self._vectors.move_to_end(key)
+            self.vectors.move_to_end(key)
         self._observer.cache("vector", len(vectors), len(keys) - len(vectors))
         return vectors
 
     def put(self, key: Key, vector: Floats) -> None:
         """Keep a copy: the vector may be a row of its batch, which would stay alive."""
         weight = _weight(key, vector)
-        if key in self._vectors or weight > self._limit:
+        if key in self.vectors or weight > self._limit:
             return
-        self._vectors[key] = vector.copy()
+        self.vectors[key] = vector.copy()
         self.bytes += weight
-        while len(self._vectors) > self._items or self.bytes > self._limit:
-            oldest, dropped = self._vectors.popitem(last=False)
+        while len(self.vectors) > self._items or self.bytes > self._limit:
+            oldest, dropped = self.vectors.popitem(last=False)
             self.bytes -= _weight(oldest, dropped)
 
 

@@ -95,9 +95,9 @@ def test_kept_vectors_are_bounded_the_last_is_there_and_none_keeps_its_batch() -
         cache.put(key, vector)
         few.put(key, vector)
     assert list(few.get(keys)) == keys[48:50]
-    assert len(few) == 2
+    assert len(few.vectors) == 2
     assert 0 < cache.bytes <= 10_000
-    assert 0 < len(cache) < 20
+    assert 0 < len(cache.vectors) < 20
     cache.put(keys[50], np.ones(10_000, np.float32))  # beyond the limit alone
     (vector,) = cache.get(keys[49:]).values()
     assert vector.base is None
