@@ -19,7 +19,6 @@ TINY = np.finfo(np.float64).tiny
 FewerBits = Literal["int8", "uint8", "binary", "ubinary"]
 Precision = Literal["float32", FewerBits]
 """Types of a vector's values, by the names of sentence-transformers and Cohere."""
-INT8_MAX = 127
 
 
 class Timing(NamedTuple):
@@ -136,7 +135,7 @@ def as_precision(vectors: Floats, precision: Precision | Literal["float"]) -> np
         return vectors
     if precision in ("int8", "uint8"):
         largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
-        scaled = np.rint(vectors * (INT8_MAX / np.maximum(largest, np.finfo(np.float32).tiny)))
+        scaled = np.rint(vectors * (127 / np.maximum(largest, np.finfo(np.float32).tiny)))
         shift, dtype = (0, np.int8) if precision == "int8" else (128, np.uint8)
         return np.asarray(scaled + shift, dtype)
     bits = np.packbits(vectors > 0, axis=1)

@@ -19,7 +19,6 @@ MEASURED = (GOLDEN, TYPICAL)
 """Optional files with measurements of the other files."""
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
 
 
 class _Frozen(BaseModel):
@@ -163,7 +162,7 @@ class CardContent(_Frozen):
     """The card without its version. `labels` is in the order of the logits."""
 
     format: int = Field(ge=FORMAT, le=FORMAT)
-    name: Name
+    name: str = Field(pattern=r"^[a-z0-9-]+$")
     task: str
     kind: Kind
     encoder: EncoderCard

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from heedful.runtime.bundles.card import CARD
 
-GROUP = "heedful.bundles"
-"""Entry points of packages that hold bundles; each is a function that returns their folder."""
 LOCAL_FOLDER = Path("bundles")
 VARIABLE = "HEEDFUL_MODELS"
 PARSER = "parser"
@@ -20,7 +18,8 @@ REMEDY = (
 
 def installed() -> list[Path]:
     """Folders of bundles that installed packages hold (the package heedful-bundles)."""
-    return [Path(point.load()()) for point in entry_points(group=GROUP)]
+    # Each entry point is a function that returns a folder.
+    return [Path(point.load()()) for point in entry_points(group="heedful.bundles")]
 
 
 def search_folders() -> list[Path]:
