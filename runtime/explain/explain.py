@@ -104,16 +104,15 @@ def explain(
     sentences = [model.sentence(parse) for parse in parses]
     outputs = yield from run.encode(sentences)
     scores = yield from run.scores([output.embedding for output in outputs])
-    answer = None if scores is None else scores[0]
     prediction = Prediction(run, outputs, scores)
-    fields = _answer_fields(answer, model.card)
+    fields = _answer_fields(scores, model.card)
     if len(outputs) == 2:
         similarity = cosines(*(output.states[0] for output in outputs))
         fields["similarity"] = similarity.astype(np.float32)
     if options.ablation:
         fields["ablation"] = []
         for prior in [prior for prior, on in run.priors.items() if on]:
-            fields["ablation"].append((yield from _ablate(prediction, answer, sentences, prior)))
+            fields["ablation"].append((yield from _ablate(prediction, sentences, prior)))
     deletions: list[Deletion | None] = []
     evidence: list[Evidence | None] = []
     sentence_curves: list[SentenceCurves | None] = []
@@ -143,18 +142,18 @@ def explain(
 
 
 def _answer_fields(scores: Doubles | None, card: Card) -> dict[str, Any]:
-    """The model's answer, if it has one: a label and the labels' scores, or the relatedness of a pair."""
+    """The model's answer (1, C), if it has one: a label and the labels' scores, or the relatedness of a pair."""
     if scores is None:
         return {}
     if not card.labels:
         return {"relatedness": scores.item()}
-    (label,) = chosen(card, scores[np.newaxis])  # None where the model abstains
-    by_label = dict(zip(card.labels, scores.tolist(), strict=True))
+    (label,) = chosen(card, scores)  # None where the model abstains
+    by_label = dict(zip(card.labels, scores[0].tolist(), strict=True))
     return {"prediction": {"label": label, "scores": by_label}}
 
 
 def _ablate(
-    prediction: Prediction, answer: Doubles | None, sentences: Sequence[Sentence], prior: str
+    prediction: Prediction, sentences: Sequence[Sentence], prior: str
 ) -> Steps[dict[str, Any]]:
     """The answer without `prior`, how it differs, and the cosine of its vector to the full vector."""
     run, card = prediction.run, prediction.run.model.card
@@ -164,15 +163,14 @@ def _ablate(
         for output, vector in zip(prediction.outputs, vectors, strict=True)
     ]
     fields = {"prior": prior, "cosine": float(np.mean(by_sentence))}
-    scores = yield from run.scores(vectors)
-    if scores is None or answer is None:
+    before, after = prediction.scores, (yield from run.scores(vectors))
+    if before is None or after is None:
         return fields
-    before, after = _answer_fields(answer, card), _answer_fields(scores[0], card)
-    names = card.labels or ("relatedness",)
-    change = dict(zip(names, (scores[0] - answer).tolist(), strict=True))
-    fields |= {**after, "change": change}
+    names, change = card.labels or ("relatedness",), after[0] - before[0]
+    fields |= _answer_fields(after, card)
+    fields["change"] = dict(zip(names, change.tolist(), strict=True))
     if card.labels:
-        fields["flips"] = after["prediction"]["label"] != before["prediction"]["label"]
+        fields["flips"] = chosen(card, after) != chosen(card, before)
     return fields
 
 

@@ -155,13 +155,13 @@ class Prediction:
         self, run: ExplainRun, outputs: Sequence[ExplainOutputs], scores: Doubles | None
     ) -> None:
         """`scores` (1, C) are those of `ExplainRun.scores` for `outputs`."""
-        self.run, self.outputs, self._scores = run, outputs, scores
+        self.run, self.outputs, self.scores = run, outputs, scores
         self._label = 0 if scores is None else int(scores[0].argmax())
 
     @property
     def measured(self) -> str:
         """The predicted label, "relatedness" or "cosine"."""
-        if self._scores is None:
+        if self.scores is None:
             return "cosine"
         labels = self.run.model.card.labels
         return labels[self._label] if labels else "relatedness"
@@ -181,9 +181,9 @@ class Prediction:
         """
         card, vector = self.run.model.card, self.outputs[side].embedding
         changed = np.abs(vectors - vector).max(axis=1) > UNCHANGED * np.abs(vector).max()
-        if by_cosine or self._scores is None:
+        if by_cosine or self.scores is None:
             return np.where(changed, 1.0 - self._cosines(side, vectors), 0.0), None
-        scores = np.vstack([self._scores, (yield from self._label_scores(side, vectors))])
+        scores = np.vstack([self.scores, (yield from self._label_scores(side, vectors))])
         measured = scores[:, self._label]
         drops = np.where(changed, measured[0] - measured[1:], 0.0)
         if not card.labels:
@@ -193,7 +193,7 @@ class Prediction:
 
     def scores_with(self, side: int, vectors: Floats) -> Steps[Doubles]:
         """(N,) the score, or the cosine, when each of `vectors` (N, D) replaces that of the sentence `side`."""
-        if self._scores is None:
+        if self.scores is None:
             return self._cosines(side, vectors)
         scores: Doubles = (yield from self._label_scores(side, vectors))[:, self._label]
         return scores
