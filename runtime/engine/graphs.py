@@ -1,6 +1,6 @@
 """Inputs and outputs of a bundle's ONNX graphs, and whether they agree with the card."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -55,25 +55,21 @@ def check_encoder(
 
     It runs on the last id and on the longest sentence in pieces, so that a table that is too small fails here.
     """
-    _check_signature(session, card, file, encoder_inputs(card), "embedding")
-    for B, L in ((1, 1), (2, 3)):
-        feeds = encoder_feeds(card, collate([_worst_case(vocab, L)] * B))
-        _check_run(session, card, file, feeds, (B, card.width))
+    batches = [[_worst_case(vocab, 1)], [_worst_case(vocab, 3)] * 2]
     if card.composed:
-        words = np.array([-1, -2])
         last = np.full((2, composition.FEATURES), card.composed - 1)
-        feeds = encoder_feeds(card, collate([Sentence(words, np.arange(2), features=last)]))
-        _check_run(session, card, file, feeds, (1, card.width))
+        batches.append([Sentence(np.array([-1, -2]), np.arange(2), features=last)])
+    runs = [(encoder_feeds(card, collate(batch)), (len(batch), card.width)) for batch in batches]
+    _check(session, card, file, encoder_inputs(card), "embedding", runs)
 
 
 def check_head(session: onnxruntime.InferenceSession, card: Card) -> None:
     """Raise BundleError unless head.onnx has the card's inputs and output, and runs."""
     inputs = HEAD_INPUTS[card.kind]
-    _check_signature(session, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits")
     width = RELATEDNESS_LEVELS if card.kind == "relatedness" else len(card.labels)
-    for B in (1, 3):
-        feeds: Feeds = {name: np.zeros((B, card.width), np.float32) for name in inputs}
-        _check_run(session, card, HEAD, feeds, (B, width))
+    sides: list[npt.NDArray[np.generic]] = [np.zeros((B, card.width), np.float32) for B in (1, 3)]
+    runs = [(dict.fromkeys(inputs, side), (len(side), width)) for side in sides]
+    _check(session, card, HEAD, dict.fromkeys(inputs, ("tensor(float)", 2)), "logits", runs)
 
 
 def _worst_case(vocab: Lexicon, words: int) -> Sentence:
@@ -92,9 +88,15 @@ def _open(files: Mapping[str, bytes], card: Card, file: str) -> onnxruntime.Infe
         raise BundleError(card.name, file, f"ONNX Runtime cannot load it: {error}") from error
 
 
-def _check_signature(
-    session: onnxruntime.InferenceSession, card: Card, file: str, inputs: Signature, output: str
+def _check(
+    session: onnxruntime.InferenceSession,
+    card: Card,
+    file: str,
+    inputs: Signature,
+    output: str,
+    runs: Sequence[tuple[Feeds, tuple[int, int]]],
 ) -> None:
+    """Raise BundleError unless the graph has these inputs and output, and `runs`: feeds and the output's shape."""
     outputs: Signature = {output: ("tensor(float)", 2)}
     for name, nodes, expected in (
         ("inputs", session.get_inputs(), inputs),
@@ -104,25 +106,17 @@ def _check_signature(
         if actual != expected:
             message = f"has the {name} {_described(actual)}, not {_described(expected)}"
             raise BundleError(card.name, file, message)
-
-
-def _check_run(
-    session: onnxruntime.InferenceSession,
-    card: Card,
-    file: str,
-    feeds: Feeds,
-    expected: tuple[int, int],
-) -> None:
-    try:
-        with bounded_run() as options:
-            (output,) = session.run(None, feeds, options)
-    except GraphError as error:
-        shapes = ", ".join(f"{name} {value.shape}" for name, value in feeds.items())
-        raise BundleError(card.name, file, f"does not run on {shapes}: {error}") from error
-    if output.shape != expected:
-        raise BundleError(card.name, file, f"gives {output.shape}, the card says {expected}")
-    if not np.isfinite(output).all():
-        raise BundleError(card.name, file, "gives NaN or infinity")
+    for feeds, shape in runs:
+        try:
+            with bounded_run() as options:
+                (values,) = session.run(None, feeds, options)
+        except GraphError as error:
+            shapes = ", ".join(f"{name} {value.shape}" for name, value in feeds.items())
+            raise BundleError(card.name, file, f"does not run on {shapes}: {error}") from error
+        if values.shape != shape:
+            raise BundleError(card.name, file, f"gives {values.shape}, the card says {shape}")
+        if not np.isfinite(values).all():
+            raise BundleError(card.name, file, "gives NaN or infinity")
 
 
 def _described(signature: Signature) -> str:
