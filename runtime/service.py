@@ -248,9 +248,7 @@ class Service:
 
     def _failures(self) -> dict[str, int]:
         """The models whose sessions fail, with the number of failures in a row."""
-        if not (failures := self._engine.health.failures):
-            return {}
-        models = self.registry.models.items()
+        failures, models = self._engine.health.failures, self.registry.models.items()
         return {name: failures[m.encoder] for name, m in models if m.encoder in failures}
 
     async def _trim(self) -> None:
