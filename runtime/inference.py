@@ -15,8 +15,8 @@ from heedful.runtime.answers import (
     TokenizedText,
     cosines,
     expected_score,
-    normalise,
     probabilities,
+    unit_rows,
 )
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.engine.cache import VectorCache
@@ -88,7 +88,7 @@ class Inference:
         def finish(vectors: Floats) -> Floats:
             leading = vectors[:, :dimensions]
             if normalize:
-                return normalise(leading)
+                return unit_rows(leading).astype(np.float32)
             return np.ascontiguousarray(leading)
 
         return self.request(inputs, self._vectors(inputs, finish, truncate=truncate, mean=mean))
