@@ -18,6 +18,7 @@ from heedful.runtime.errors import BundleError, InferenceFailed, OutOfMemory, Pr
 from heedful.runtime.explain.graph import ExplainGraph, open_checked
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence
+from heedful.text.errors import GraphError
 from heedful.text.graph import CUDA
 from heedful.text.kinds import HEAD_INPUTS
 from heedful.text.parse import Parse, ParseJob, Parser
@@ -161,11 +162,12 @@ def _open(
     threads: int,
     shared: Mapping[str, OrtValue] = {},
 ) -> OrtSession:
-    """A session of one of the bundle's graphs. Raises ProviderError on a GPU, BundleError."""
+    """A session of one of the bundle's graphs. Raises ProviderError on a GPU, else BundleError."""
     files = bundle.files
     try:
         return OrtSession(files[file], device, threads, shared, {ENCODER: files[ENCODER]})
-    except ProviderError as error:
+    except GraphError as error:
+        reason = f"ONNX Runtime cannot open a graph on device {device}: {error}"
         if device == "cuda":
-            raise
-        raise BundleError(bundle.card.name, file, str(error)) from error
+            raise ProviderError(reason) from error
+        raise BundleError(bundle.card.name, file, reason) from error

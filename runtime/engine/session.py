@@ -16,7 +16,6 @@ from heedful.runtime.engine.graphs import Feeds, encoder_inputs
 from heedful.runtime.errors import OutOfMemory, ProviderError
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
-from heedful.text.errors import GraphError
 from heedful.text.graph import CUDA, ORT_ERRORS, open_session
 from heedful.text.kinds import HEAD_INPUTS
 from heedful.text.vocab import UNKNOWN
@@ -111,8 +110,8 @@ def head_runner(card: Card, session: "OrtSession") -> FunctionRunner[Floats]:
 class OrtSession:
     """A graph in ONNX Runtime on this device.
 
-    `tensors` and `files` are those of `open_session`. Raises ProviderError where the graph cannot be opened, for
-    example for want of memory, or runs on another device.
+    `tensors` and `files` are those of `open_session`. Raises GraphError where the graph cannot be opened, for example
+    for want of memory, and ProviderError where it runs on another device.
     """
 
     def __init__(
@@ -128,14 +127,7 @@ class OrtSession:
             onnxruntime.preload_dlls()  # from the nvidia wheels, where they are installed
             tensors = {}  # the session copies the weights to the GPU
         self._tensors = tensors  # a session on a CPU only borrows them
-        try:
-            self.graph = open_session(
-                graph, threads=threads, cuda=cuda, files=files, tensors=tensors
-            )
-        except GraphError as error:
-            raise ProviderError(
-                f"ONNX Runtime cannot open a graph on device {device}: {error}"
-            ) from error
+        self.graph = open_session(graph, threads=threads, cuda=cuda, files=files, tensors=tensors)
         self.provider: str = self.graph.get_providers()[0]
         if cuda and self.provider != CUDA:
             raise ProviderError(f"device is cuda, but ONNX Runtime runs on {self.provider}")
