@@ -8,11 +8,10 @@ from typing import Any, Self
 
 from heedful.files.atomic import write_file
 from heedful.library import explain_page
-from heedful.runtime.answers import Result, TokenizedText
+from heedful.runtime.answers import Result
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.explain.explain import ExplainResult
 from heedful.runtime.explain.run import ExplainOptions
-from heedful.runtime.explain.serialize import explanation
 
 HEIGHT = 640
 """Height of the frame in a notebook, in pixels; it scrolls."""
@@ -26,13 +25,8 @@ class Explanation:
     multi_label: bool = False  # whether a text may have several labels
 
     @classmethod
-    def make(
-        cls,
-        card: Card,
-        result: Result[tuple[list[TokenizedText], ExplainResult]],
-        options: ExplainOptions,
-    ) -> Self:
-        answer = explanation(card, *result.value)
+    def make(cls, card: Card, result: Result[ExplainResult], options: ExplainOptions) -> Self:
+        answer = result.value.answer(card.name)
         for name in ("faithfulness", "evidence", "curves"):
             if name in answer:
                 sentences = answer[name]["sentences"]

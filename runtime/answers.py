@@ -63,6 +63,21 @@ class TokenizedText:
     known: npt.NDArray[np.bool_]  # (L,)
     composed: npt.NDArray[np.bool_]  # (L,) unlisted, and composed from their spelling
 
+    def fields(self) -> list[dict[str, Any]]:
+        """The tokens, as POST /tokenize lists them."""
+        parse = self.parse
+        columns = {
+            "id": self.ids.tolist(),
+            "text": parse.tokens,
+            "start": parse.starts,
+            "stop": parse.stops,
+            "head": parse.heads.tolist(),
+            "dep": parse.deps,
+            "known": self.known.tolist(),
+            "composed": self.composed.tolist(),
+        }
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
 
 def unit_rows(vectors: AnyFloats) -> Doubles:
     """Scale each row of (N, D) to length 1. A zero row stays zero."""

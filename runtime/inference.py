@@ -135,7 +135,7 @@ class Inference:
 
     def explain(
         self, inputs: Inputs, options: ExplainOptions, *, truncate: bool = False
-    ) -> Request[Result[tuple[list[TokenizedText], ExplainResult]]]:
+    ) -> Request[Result[ExplainResult]]:
         """The model's attention in a sentence or in the two of a pair."""
         check_priors(self.model, options)
         return self.request(inputs, self._explain(inputs, options, truncate))
@@ -148,15 +148,15 @@ class Inference:
 
     def _explain(
         self, inputs: Inputs, options: ExplainOptions, truncate: bool
-    ) -> Steps[Result[tuple[list[TokenizedText], ExplainResult]]]:
+    ) -> Steps[Result[ExplainResult]]:
         limit = max_tokens(self.model, options) if truncate else None
         parsed = yield from self.read(inputs, truncate=truncate, tree=True, max_tokens=limit)
         for text, path in zip(parsed.parses, inputs.paths, strict=True):
             check_length(self.model, text, path, options, inputs.remedy)
-        explained = yield from explain(self.model, parsed.parses, options)
+        explained = yield from explain(parsed, options)
         vectors = np.concatenate([sentence.embedding for sentence in explained.sentences])
         self.answered.append((self.model, vectors, parsed.texts_per_row))
-        result = parsed.result((parsed.tokenized(), explained), explained.waited, explained.seconds)
+        result = parsed.result(explained, explained.waited, explained.seconds)
         if not options.trust:
             return result
         scores = explained.scores if self.card.labels else None

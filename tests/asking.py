@@ -59,7 +59,7 @@ async def explain(
     *,
     task: Task = "explain",
     model: str | None = None,
-) -> Result[tuple[list[TokenizedText], ExplainResult]]:
+) -> Result[ExplainResult]:
     paths = ["inputs"] if len(items) == 1 else ["inputs.premise", "inputs.hypothesis"]
     inputs = Inputs(items, paths, texts_per_row=len(items))
     return await service.answer(

@@ -18,7 +18,6 @@ from heedful.files.atomic import write_file
 from heedful.library.explain_page import Answer
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.explain.run import ExplainOptions
-from heedful.runtime.explain.serialize import explanation
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
 from heedful.training import tasks
@@ -64,7 +63,7 @@ class Context:
         request = self.service.bind("explain", self.card.name)
         inputs = Inputs.from_texts([text], "the text")
         result = await self.service.answer(request.explain(inputs, ExplainOptions()))
-        return explanation(result.card, *result.value)
+        return result.value.answer(result.card.name)
 
     async def explain_all(self, texts: tuple[str, ...]) -> list[Answer]:
         return [await self.explain(text) for text in texts]
@@ -192,7 +191,7 @@ async def _dynamic_weights(context: Context) -> Figure:
                 Inputs([text], ["the text"]), ExplainOptions(), truncate=True
             )
         )
-        (sentence,) = result.value[1].sentences
+        (sentence,) = result.value.sentences
         iterations = [w[0] for name, w in sentence.maps.items() if name.startswith("attention 1,")]
         attentions = len(sentence.maps) // len(iterations)
         dim = sentence.states.shape[-1] // attentions
@@ -248,8 +247,8 @@ async def _word_weights(
                 Inputs(example.texts, ["the text"]), ExplainOptions(), truncate=True
             )
         )
-        (text,), answer = result.value
-        (weights,) = next(iter(answer.sentences[0].pooling.values()))
+        (text,) = result.value.texts
+        (weights,) = next(iter(result.value.sentences[0].pooling.values()))
         for token, weight in zip(text.parse.tokens, weights.tolist(), strict=True):
             yield example, token.lower(), weight * len(weights)
 

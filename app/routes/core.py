@@ -19,7 +19,6 @@ from heedful.app.schemas import (
 from heedful.app.schemas.huggingface_bodies import apply_function
 from heedful.runtime.answers import as_precision
 from heedful.runtime.explain.run import ExplainOptions
-from heedful.runtime.explain.serialize import explanation, tokens
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 from heedful.text.kinds import NLI_LABELS
@@ -126,7 +125,7 @@ async def tokenize(body: request_bodies.TokenizeRequest, request: InferenceReque
     model = request.bind("embed", body.model)
     inputs = tree_bodies.read_inputs(body.inputs)
     result = await request.run(model.tokenize(inputs, truncate=request.truncates(body.truncate)))
-    return responses.json([tokens(text) for text in result.value])
+    return responses.json([text.fields() for text in result.value])
 
 
 @router.post("/explain", responses=openapi_responses.documented(explain_bodies.ExplainAnswer))
@@ -152,8 +151,7 @@ async def explain(body: explain_bodies.ExplainRequest, request: InferenceRequest
     result = await request.run(
         model.explain(inputs, options, truncate=request.truncates(body.truncate))
     )
-    texts, explained = result.value
-    fields = explanation(model.card, texts, explained)
+    fields = result.value.answer(model.card.name)
     return responses.json({**fields, "trust": result.trust[0]} if body.trust else fields)
 
 

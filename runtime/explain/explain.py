@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from heedful.runtime.answers import chosen, cosines
+from heedful.runtime.answers import TokenizedText, chosen, cosines
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.engine.work import Steps
 from heedful.runtime.errors import BadInput
@@ -17,9 +17,11 @@ from heedful.runtime.explain.gradients import MAX_GRADIENT_TOKENS, Gradients, gr
 from heedful.runtime.explain.graph import ExplainOutputs
 from heedful.runtime.explain.run import ExplainOptions, ExplainRun, Prediction, explain_graph_of
 from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.parsed import Parsed
 from heedful.text.arrays import Doubles
 from heedful.text.batch import Sentence
 from heedful.text.parse import Parse
+from heedful.text.trees import to_conllu, to_displacy
 
 DRAWS = 20
 """Random deletions with which the deletion of the most attended tokens is compared."""
@@ -46,6 +48,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class ExplainResult:
+    texts: list[TokenizedText]  # one, or the two of a pair
     sentences: list[ExplainOutputs]  # of one sentence each
     priors: Mapping[str, bool | float]  # all priors of the model, and alpha
     # (1, C) in the order of the card's labels; (1, 1) from 1 to 5 for the relatedness of a pair.
@@ -53,6 +56,30 @@ class ExplainResult:
     fields: Mapping[str, Any]  # the others of the answer (docs/explain.md)
     seconds: float  # in sessions
     waited: float  # seconds
+
+    def answer(self, model: str) -> dict[str, Any]:
+        """The answer of POST /explain (docs/explain.md), with numpy arrays in place of lists."""
+        return {
+            "model": model,
+            "priors": self.priors,
+            "sentences": list(map(_sentence, self.texts, self.sentences)),
+            **self.fields,  # orjson writes dataclasses
+        }
+
+
+def _sentence(text: TokenizedText, explanation: ExplainOutputs) -> dict[str, Any]:
+    def weights(kind: str) -> list[dict[str, Any]]:
+        return [
+            {"name": name, "weights": np.ascontiguousarray(array[0])}
+            for name, array in getattr(explanation, kind).items()
+        ]
+
+    return {
+        "text": text.parse.text,
+        "tokens": text.fields(),
+        "tree": {"displacy": to_displacy(text.parse), "conllu": to_conllu(text.parse)},
+        **{kind: weights(kind) for kind in ("maps", "gate", "pooling")},
+    }
 
 
 def check_priors(model: LoadedModel, options: ExplainOptions) -> None:
@@ -92,16 +119,14 @@ def check_length(
         )
 
 
-def explain(
-    model: LoadedModel, parses: Sequence[Parse], options: ExplainOptions
-) -> Steps[ExplainResult]:
+def explain(parsed: Parsed, options: ExplainOptions) -> Steps[ExplainResult]:
     """Explain a sentence or the two of a pair.
 
     Raises InferenceFailed, and BadInput for gradients that the bundle's graph cannot give.
     """
+    model, sentences = parsed.model, parsed.sentences
     run = ExplainRun(model, options)
     started = time.perf_counter()
-    sentences = [model.sentence(parse) for parse in parses]
     outputs = yield from run.encode(sentences)
     scores = yield from run.scores([output.embedding for output in outputs])
     prediction = Prediction(run, outputs, scores)
@@ -116,7 +141,7 @@ def explain(
     deletions: list[Deletion | None] = []
     evidence: list[Evidence | None] = []
     sentence_curves: list[SentenceCurves | None] = []
-    for side, parse in enumerate(parses):
+    for side, parse in enumerate(parsed.parses):
         if options.faithfulness:
             deletions.append((yield from _delete(prediction, sentences[side], side)))
         if options.evidence or options.gradients or options.curves:
@@ -132,6 +157,7 @@ def explain(
     if options.curves:
         fields["curves"] = {"of": prediction.measured, "sentences": sentence_curves}
     return ExplainResult(
+        texts=parsed.tokenized(),
         sentences=outputs,
         priors=run.priors if run.alpha is None else {**run.priors, "alpha": run.alpha},
         scores=scores,

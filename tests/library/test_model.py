@@ -131,7 +131,7 @@ def test_an_explanation_is_the_services_and_draws_itself(
     answer = explained.answer
     assert answer["prediction"]["label"] == model.predict(TEXTS[:1])[0]
     (evidence,) = answer["evidence"]["sentences"]
-    (expected,) = served["explained"][1].fields["evidence"]["sentences"]
+    (expected,) = served["explained"].fields["evidence"]["sentences"]
     np.testing.assert_allclose(evidence["weights"], expected.weights, atol=1e-6)
     assert len(evidence["gradients"]["weights"]) == len(evidence["weights"])
     assert {"kind", "name", "value"} == set(evidence["correlations"][0])

@@ -48,7 +48,7 @@ def ask(
     task: Task = "explain" if len(items) == 1 else pairs
     options = ExplainOptions(**asked)  # type: ignore[arg-type]  # of tests
     result = running.ask(explain(running.service, items, options, task=task, model=model))  # type: ignore[arg-type]  # of tests
-    return result.value
+    return result.value.texts, result.value
 
 
 def sides(explained: ExplainResult, part: str) -> list[Any]:
