@@ -4,7 +4,7 @@ import asyncio
 import gc
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -206,14 +206,11 @@ class Service:
         return SelfTest({name: model.deviation for name, model in models.items()}, moved)
 
     async def stop(self, timeout: float) -> None:
-        """Refuse new requests, answer those in flight within `timeout` seconds, and end the engine."""
+        """Refuse new requests, answer those in flight within `timeout` seconds, fail the others, and end the engine."""
         self._state = "stopping"
         for task in self._tasks:
             task.cancel()
-        with suppress(TimeoutError):  # requests still in flight then fail with Unavailable
-            async with asyncio.timeout(timeout):
-                await self._engine.wait_until_idle()
-        await self._engine.stop()
+        await self._engine.stop(timeout)
 
     @property
     def waiting(self) -> Mapping[str, int]:

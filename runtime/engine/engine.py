@@ -153,8 +153,6 @@ class Engine:
         self.waiting = {"parse": 0, "inference": 0}
         """Items without an output, by stage."""
         self._open: set[Entry] = set()
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._number = 0  # of works until now
         self._is_scheduled = self._is_stopped = False
         self._threads = ThreadPoolExecutor(threads, "session") if threads else None
@@ -183,7 +181,6 @@ class Engine:
         entry = Entry(request.steps, queue, asyncio.get_running_loop().create_future())
         self.in_flight += rows
         self._open.add(entry)
-        self._idle.clear()
         try:
             if queue is self._interactive:
                 self._advance(entry)
@@ -194,15 +191,9 @@ class Engine:
         finally:
             self.in_flight -= rows
             self._open.discard(entry)
-            if not self._open:
-                self._idle.set()
             if entry.work is not None:  # it has failed, or was cancelled
                 self.waiting[entry.work.runner.stage] -= entry.work.left
             entry.steps.close()
-
-    async def wait_until_idle(self) -> None:
-        """Return when no request is in flight."""
-        await self._idle.wait()
 
     @property
     def stuck(self) -> bool:
@@ -210,8 +201,14 @@ class Engine:
         now = time.monotonic()
         return any(now - start > STUCK_SECONDS for start in self._batch_starts.values())
 
-    async def stop(self) -> None:
-        """Fail the open requests with Unavailable, and end the threads unless a batch is stuck."""
+    async def stop(self, timeout: float) -> None:
+        """Answer the open requests within `timeout` seconds, and fail the others with Unavailable.
+
+        Then end the threads, unless a batch is stuck.
+        """
+        until = time.monotonic() + timeout
+        while self._open and time.monotonic() < until:
+            await asyncio.sleep(0.01)
         self._is_stopped = True
         self.health.stop()
         for entry in self._open:
