@@ -35,15 +35,12 @@ def models_folder() -> Path:
 
 def left_out(models: Path) -> dict[Path, list[str]]:
     """The installed folders of bundles -> the names of those bundles of theirs that the folder `models` lacks."""
-    named = {
-        folder: sorted(card.parent.name for card in folder.glob(f"*/{CARD}"))
-        for folder in installed()
-    }
-    lacking = {
-        folder: [name for name in names if not (models / name / CARD).is_file()]
-        for folder, names in named.items()
-    }
-    return {folder: names for folder, names in lacking.items() if names}
+    lacking: dict[Path, list[str]] = {}
+    for folder in installed():
+        for card in sorted(folder.glob(f"*/{CARD}")):
+            if not (models / card.parent.name / CARD).is_file():
+                lacking.setdefault(folder, []).append(card.parent.name)
+    return lacking
 
 
 def parser_folder(models: Path) -> Path:
