@@ -136,7 +136,6 @@ class LoadedModel:
         return parse.first(self.vocab.fitting(parse.tokens))
 
     def sentence(self, parse: Parse) -> Sentence:
-        """The text's ids."""
         if isinstance(self.vocab, WholeText):
             return self.vocab.sentence_of(parse)
         return self.vocab.sentence(parse.tokens, parse.heads)

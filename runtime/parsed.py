@@ -27,7 +27,6 @@ class Parsed:
     seconds: float
 
     def first(self, count: int) -> Self:
-        """Only the first `count` texts."""
         return replace(self, parses=self.parses[:count], sentences=self.sentences[:count])
 
     def tokenized(self) -> list[TokenizedText]:

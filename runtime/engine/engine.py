@@ -353,7 +353,6 @@ def _is_awaited(work: Work[Any]) -> bool:
 
 
 def _outcome(runner: Runner[Any], items: list[Any]) -> Outcome:
-    """Run a batch."""
     began, processor_began = time.monotonic(), time.thread_time()
     outputs = _run_with_retries(runner, items)
     return outputs, time.monotonic() - began, time.thread_time() - processor_began

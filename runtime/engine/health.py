@@ -32,7 +32,6 @@ class Health:
             self._checks[encoder] = asyncio.create_task(self._check(encoder))
 
     def stop(self) -> None:
-        """End the checks."""
         for check in self._checks.values():
             check.cancel()
 

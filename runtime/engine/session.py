@@ -65,7 +65,6 @@ class EncoderRunner:
         return tokens, 1 - sum(sizes) / (len(sizes) * max(sizes))
 
     def prepare(self, sentences: Sequence[Sentence]) -> Feeds:
-        """The graph's feeds."""
         return collate(sentences).feeds(self._inputs, self.card.alpha)
 
     def run(self, feeds: Feeds) -> list[Floats]:
@@ -89,7 +88,6 @@ class FunctionRunner(Generic[T]):
     name: str = "a graph"
 
     def costs(self, items: Sequence[Any]) -> list[int]:
-        """Each item's cost in a batch whose longest it is."""
         return [self.item_cost(item) for item in items]
 
     def prepare(self, items: Sequence[Any]) -> Sequence[Any]:
