@@ -124,15 +124,6 @@ def read_card(folder: Path, *, named: bool = True) -> Card:
         fields = json.loads(_bytes(folder, CARD))
     except (ValueError, RecursionError) as error:
         raise BundleError(folder.name, CARD, f"not JSON: {error}") from error
-    if (
-        isinstance(fields, dict)
-        and isinstance(fields.get("format"), int)
-        and fields["format"] > FORMAT
-    ):
-        reason = (
-            f"format {fields['format']} is later than {FORMAT}, the latest known: upgrade heedful"
-        )
-        raise BundleError(folder.name, CARD, reason)
     card = validate_card(Card, folder.name, fields)
     if named:
         check_name(card, folder.name)
@@ -154,6 +145,9 @@ def validate_card(model: type[C], name: str, fields: object) -> C:
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"]))
         message = f"{field}: {first['msg']}" if field else first["msg"]
+        if (field, first["type"]) == ("format", "less_than_equal"):
+            later = f"format {first['input']} is later than {FORMAT}"
+            message = f"{later}, the latest known: upgrade heedful"
         raise BundleError(name, CARD, message) from error
 
 
