@@ -35,8 +35,6 @@ TYPES = ("float", "float16", "int8", "uint8", "int32", "int64", "bool")
 """Types of weights by ONNX Runtime's names, which are numpy's, but for "float"."""
 RANKS = {"embedding": 2, "states": 3, "pooling": 3, "maps": 4, "gate": 3}
 """Ranks of the outputs."""
-NAMED = {"pooling", "maps", "gate"}
-"""The outputs whose second axis has an entry per name."""
 
 
 class _Metadata(BaseModel):
@@ -79,7 +77,8 @@ class ExplainGraph:
             first = error.errors(include_url=False)[0]
             reason = f"its metadata: {'.'.join(map(str, first['loc']))}: {first['msg']}"
             raise GraphError(reason) from error
-        self.names: Mapping[str, list[str]] = metadata.model_dump(include=NAMED)
+        self.names: Mapping[str, list[str]] = metadata.model_dump(exclude={"weights", "shared"})
+        """The names of the entries on the second axis of an output."""
         expected = {*encoder_inputs(card), *self.priors, *metadata.weights}
         if different := set(inputs) ^ expected:
             raise GraphError(
