@@ -105,8 +105,10 @@ def sigmoid(logits: npt.NDArray[Any]) -> Doubles:
     return probabilities
 
 
-def probabilities(card: Card, logits: npt.NDArray[Any]) -> Doubles:
-    """Probabilities (N, C) of the card's labels; they add up to 1 unless a text may have several."""
+def head_scores(card: Card, logits: npt.NDArray[Any]) -> Doubles:
+    """Probabilities (N, C) of the labels, which add up to 1 unless a text may have several; or relatedness (N, 1)."""
+    if card.kind == "relatedness":
+        return expected_score(logits)[:, None]
     return sigmoid(logits) if card.multi_label else softmax(logits)
 
 

@@ -15,7 +15,7 @@ from heedful.runtime.answers import (
     TokenizedText,
     cosines,
     expected_score,
-    probabilities,
+    head_scores,
     unit_rows,
 )
 from heedful.runtime.bundles.card import Card
@@ -113,7 +113,7 @@ class Inference:
 
         With `raw` logits instead.
         """
-        finish = np.asarray if raw else partial(probabilities, self.card)
+        finish = np.asarray if raw else partial(head_scores, self.card)
         return self.request(inputs, self._score(inputs, truncate, finish, trust))
 
     def relatedness(
@@ -203,7 +203,7 @@ class Inference:
         result = parsed.result(finish(logits), encoded.queue, seconds + encoded.inference)
         if not trust:
             return result
-        scores = probabilities(self.card, logits) if self.card.labels else None
+        scores = head_scores(self.card, logits) if self.card.labels else None
         return replace(result, trust=parsed.trust(encoded.vectors, scores))
 
     def read(

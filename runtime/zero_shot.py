@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heedful.runtime.answers import Result, probabilities, sigmoid, softmax, unit_rows
+from heedful.runtime.answers import Result, head_scores, sigmoid, softmax, unit_rows
 from heedful.runtime.engine.work import Request, Steps, encode
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inference import Inference
@@ -142,7 +142,7 @@ class ZeroShot:
                 seconds += head_seconds
             else:
                 logits, head_seconds = yield from model.logits(encoded.vectors)
-                scores += _by_polarity(probabilities(model.card, logits), model.card.labels, count)
+                scores += _by_polarity(head_scores(model.card, logits), model.card.labels, count)
                 seconds += head_seconds
             parsed_texts.append((parsed.first(count), vectors))
         answer = _probabilities(scores, none, multi=labels.multi or label_count == 1)

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from heedful.runtime.answers import expected_score, normalise, probabilities
+from heedful.runtime.answers import head_scores, normalise
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, Card
 from heedful.text.arrays import Doubles, Floats, Ints
 from heedful.text.kinds import HEAD_INPUTS
@@ -123,12 +123,7 @@ REMEDY = "copy the bundle again, or export it again"
 
 def outputs(card: Card, vectors: Floats, logits: Floats | None) -> Outputs:
     """From the encoder's vectors (N, W) and the head's logits (N, C)."""
-    if logits is None:
-        answers = np.zeros((len(vectors), 0))
-    elif card.kind == "relatedness":
-        answers = expected_score(logits)[:, None]
-    else:
-        answers = probabilities(card, logits)
+    answers = np.zeros((len(vectors), 0)) if logits is None else head_scores(card, logits)
     return Outputs(normalise(vectors[:, : card.dimension]), answers.astype(np.float32))
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from heedful.runtime.answers import TINY, cosines, expected_score, probabilities
+from heedful.runtime.answers import TINY, cosines, head_scores
 from heedful.runtime.bundles.card import EXPLAIN, IMPORTED
 from heedful.runtime.engine.graphs import Feeds
 from heedful.runtime.engine.session import FunctionRunner
@@ -129,14 +129,11 @@ class ExplainRun:
 
         None if the model has no head for this number of sides.
         """
-        card = self.model.card
-        if len(sides) != len(HEAD_INPUTS[card.kind]):
+        if len(sides) != len(HEAD_INPUTS[self.model.card.kind]):
             return None
         logits, seconds = yield from self.model.logits(*sides)
         self.seconds += seconds
-        if card.kind == "relatedness":
-            return expected_score(logits)[:, None]
-        return probabilities(card, logits)
+        return head_scores(self.model.card, logits)
 
     def _feeds(self, sentences: Sequence[Sentence], priors: Mapping[str, bool]) -> Feeds:
         return self.explain_graph.feeds(collate(sentences), priors, self.alpha)
