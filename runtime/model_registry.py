@@ -30,6 +30,8 @@ class ModelRegistry:
     def __init__(self, models: Mapping[str, LoadedModel]) -> None:
         self.models = models
         self.cards: Mapping[str, Card] = {name: model.card for name, model in models.items()}
+        self.precisions = {name: model.precision for name, model in models.items()}
+        """The precision of each model's matrix products, "int8" or "float32"."""
         cards = list(self.cards.values())
         versions = sorted((card.name, card.version) for card in cards)
         self.version = hashlib.sha256(repr(versions).encode()).hexdigest()

@@ -84,6 +84,8 @@ class Service:
         batch_threads = 1 if on_cuda else options.threads or 0
         graph_threads = (options.threads or 1) if on_cuda else 1
         self._engine = Engine(observer, options.max_queue, batch_threads)
+        self.waiting: Mapping[str, int] = self._engine.waiting
+        """Texts that wait for the parser, and sentences and rows that wait for a model, by stage."""
         self._cache = VectorCache(options.cache_items, observer) if options.cache_items else None
         self._out_of_distribution = OutOfDistributionCounter(observer)
         self._loader = BundleLoader(options.models, device, graph_threads)
@@ -96,7 +98,8 @@ class Service:
         """Why the last reload left models unchanged, a line each."""
         self._testing = asyncio.Lock()
         self._last_test: tuple[float, SelfTest] | None = None  # its time and its result
-        self._state: Literal["starting", "started", "stopping"] = "starting"
+        self.state: Literal["starting", "started", "stopping"] = "starting"
+        """When it is stopping, it takes no more requests."""
         self._is_untrimmed = False  # whether requests have used memory since the last trim
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -105,11 +108,6 @@ class Service:
         """Name and fingerprint of the parser; None where no model needs one."""
         parser = self._parser
         return {"name": parser.name, "fingerprint": parser.fingerprint} if parser.trees else None
-
-    @property
-    def precisions(self) -> Mapping[str, str]:
-        """The precision of each loaded model's matrix products, "int8" or "float32", by its name."""
-        return {name: model.precision for name, model in self.registry.models.items()}
 
     @property
     def deviations(self) -> Mapping[str, float | None]:
@@ -121,10 +119,10 @@ class Service:
 
         Raises UnknownModel, WrongTask, and Unavailable unless the service has started.
         """
-        if self._state != "started":
+        if self.state != "started":
             raise Unavailable(
-                f"the service is {self._state}: it takes no requests",
-                code="not_ready" if self._state == "starting" else None,
+                f"the service is {self.state}: it takes no requests",
+                code="not_ready" if self.state == "starting" else None,
             )
         chosen = self.registry.choose(task, model)
         max_rows = self.options.max_batch_inputs
@@ -167,7 +165,7 @@ class Service:
                 raise
             background = (self._trim(), self._out_of_distribution.run())
             self._tasks = [asyncio.create_task(coroutine) for coroutine in background]
-            self._state = "started"
+            self.state = "started"
 
     async def reload(self) -> Reloaded:
         """Serve the bundles that the folder holds now. Waits for the start or another reload.
@@ -176,8 +174,8 @@ class Service:
         Raises Unavailable when stopping.
         """
         async with self._loading:
-            if self._state != "started":
-                raise Unavailable(f"the service is {self._state}: it loads no models")
+            if self.state != "started":
+                raise Unavailable(f"the service is {self.state}: it loads no models")
             self.registry, reloaded = await asyncio.to_thread(
                 self._loader.reload, self.registry, self._parser
             )
@@ -207,15 +205,10 @@ class Service:
 
     async def stop(self, timeout: float) -> None:
         """Refuse new requests, answer those in flight within `timeout` seconds, fail the others, and end the engine."""
-        self._state = "stopping"
+        self.state = "stopping"
         for task in self._tasks:
             task.cancel()
         await self._engine.stop(timeout)
-
-    @property
-    def waiting(self) -> Mapping[str, int]:
-        """Texts that wait for the parser, and sentences and rows that wait for a model, by stage."""
-        return self._engine.waiting
 
     def trim_later(self) -> None:
         """Trim the heap soon: a large request has used memory even if it was refused."""
@@ -223,16 +216,11 @@ class Service:
 
     def ready(self) -> str | None:
         """None if all models are loaded and work, else the reason why not."""
-        if self._state != "started":
-            return f"the service is {self._state}"
+        if self.state != "started":
+            return f"the service is {self.state}"
         if failing := self._failures():
             return f"the session of {', '.join(failing)} fails"
         return self.fault()
-
-    @property
-    def stopping(self) -> bool:
-        """Whether the service is ending and takes no more requests."""
-        return self._state == "stopping"
 
     def fault(self) -> str | None:
         """A reason why only a new process can recover, or None."""

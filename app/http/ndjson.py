@@ -70,7 +70,7 @@ async def stream(
             number = 0
             try:
                 async for line in _lines(receive, limit, max_bytes):
-                    if state_of(scope["app"]).service.stopping:
+                    if state_of(scope["app"]).service.state == "stopping":
                         raise Unavailable(
                             "the service is stopping: send this line and the rest again"
                         )

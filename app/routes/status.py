@@ -37,7 +37,7 @@ async def info(request: Request) -> Response:
         {
             "model_id": embedding.name,
             "served_model_name": embedding.name,
-            "model_dtype": service.precisions[embedding.name],
+            "model_dtype": service.registry.precisions[embedding.name],
             "model_type": {"embedding": {"pooling": embedding.encoder.name}},
             "max_client_batch_size": settings.max_batch_inputs,
             "max_input_length": embedding.max_tokens,
@@ -53,7 +53,7 @@ async def info(request: Request) -> Response:
             },
             "models": list(service.registry.cards),
             "versions": {name: card.version for name, card in service.registry.cards.items()},
-            "precision": service.precisions,
+            "precision": service.registry.precisions,
             "parser": service.parser,
             "golden": service.deviations,
         }

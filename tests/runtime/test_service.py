@@ -80,7 +80,7 @@ def test_int8_graphs_answer_on_the_cpu_and_the_service_says_so(
     build_bundle(tmp_path, pipeline, name="tiny-sst2", explain=True)
     build_bundle(tmp_path, pipeline, name="twice-sst2", explain=True, int8=True)
     with run(Options(tmp_path, str(pipeline.folder), "cpu", threads=1)) as running:
-        precisions = running.service.precisions
+        precisions = running.service.registry.precisions
         assert precisions == {"tiny-sst2": "float32", "twice-sst2": "int8"}
         once, twice = (running.embed([TEXT, "a dog"], name).value for name in precisions)
         np.testing.assert_allclose(twice, 2 * once, atol=1e-6)
