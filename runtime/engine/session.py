@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
@@ -114,7 +113,7 @@ class OrtSession:
 
     def __init__(
         self,
-        graph: Path | bytes,
+        graph: bytes,
         device: Resolved,
         threads: int,
         tensors: Mapping[str, onnxruntime.OrtValue] = {},

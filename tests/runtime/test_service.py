@@ -53,7 +53,7 @@ def test_embed_gives_the_encoder_s_vectors(
 
 def test_classify_and_nli_give_the_head_s_probabilities(running: Running, models: Path) -> None:
     def head(model: str, **inputs: Any) -> Any:
-        return OrtSession(models / model / "head.onnx", "cpu", 1).run(inputs)
+        return OrtSession((models / model / "head.onnx").read_bytes(), "cpu", 1).run(inputs)
 
     texts = [TEXT, "bad", "a dog"]
     logits = head("tiny-sst2", sentence=running.embed(texts, "tiny-sst2").value)
