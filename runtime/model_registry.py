@@ -1,11 +1,10 @@
 """The loaded models, and the choice of the one that answers a request."""
 
 import hashlib
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from heedful.runtime.bundles.card import CARD, Card, ScoreCard
+from heedful.runtime.bundles.card import CARD, Card
 from heedful.runtime.errors import BundleError, UnknownModel, WrongTask
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.kinds import ENGLISH, NEGATIVE, POSITIVE, Kind
@@ -95,22 +94,17 @@ def default(cards: Sequence[Card]) -> Card:
     """
     everyday = [card for card in cards if card.task == EVERYDAY]
     first, *_ = everyday or cards
-    reference = _dev_score(first)
-    if reference is None:
-        return first
-
-    def score(card: Card) -> float:
-        dev = _dev_score(card)
-        if dev is None or card.labels != first.labels:
-            return -math.inf
-        is_comparable = (dev.dataset, dev.metric) == (reference.dataset, reference.metric)
-        return dev.value if is_comparable else -math.inf
-
-    return max(cards, key=score)  # the first of equals
+    measure, _ = _dev_score(first)
+    comparable = [
+        card for card in cards if card.labels == first.labels and _dev_score(card)[0] == measure
+    ]
+    return max([first, *comparable], key=lambda card: _dev_score(card)[1])  # the first of equals
 
 
-def _dev_score(card: Card) -> ScoreCard | None:
-    return next((score for score in card.scores if score.split == "dev"), None)
+def _dev_score(card: Card) -> tuple[tuple[str, str] | None, float]:
+    """The dataset and the metric of the score on dev, and its value; None and 0 without such a score."""
+    dev = (score for score in card.scores if score.split == "dev")
+    return next((((score.dataset, score.metric), score.value) for score in dev), (None, 0.0))
 
 
 def check_parser(card: Card, parser: Parser) -> None:
