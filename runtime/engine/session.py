@@ -77,17 +77,14 @@ class EncoderRunner:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionRunner(Generic[T]):
-    """`run` is a function of a batch of items. A `text.batch.Runner`."""
+    """A `text.batch.Runner` whose `run` and `costs` are functions of a batch of items, which need no preparation."""
 
     run: Callable[[Sequence[Any]], Sequence[T]]
     budget: int
     overhead: int
-    item_cost: Callable[[Any], int] = lambda _: 1
+    costs: Callable[[Sequence[Any]], list[int]] = lambda items: [1] * len(items)
     stage: Literal["inference"] = "inference"
     name: str = "a graph"
-
-    def costs(self, items: Sequence[Any]) -> list[int]:
-        return [self.item_cost(item) for item in items]
 
     def prepare(self, items: Sequence[Any]) -> Sequence[Any]:
         return items

@@ -95,7 +95,7 @@ class ExplainRun:
                 ),
                 BUDGET,
                 OVERHEAD,
-                lambda sentence: len(sentence.ids),
+                lambda sentences: [len(sentence.ids) for sentence in sentences],
             )
 
     def encode(
@@ -121,7 +121,7 @@ class ExplainRun:
             feeds = self._feeds([sentence] * len(rows), self.priors) | {SCALE: np.array(rows)}
             return list(self.model.gradient_graph.vectors(feeds))
 
-        runner = FunctionRunner(vectors, BUDGET, OVERHEAD, len)
+        runner = FunctionRunner(vectors, BUDGET, OVERHEAD, lambda rows: [len(row) for row in rows])
         return np.array((yield from self._run(runner, list(scales))))
 
     def scores(self, sides: Sequence[Floats]) -> Steps[Doubles | None]:
