@@ -13,7 +13,6 @@ from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp
 
-from heedful.app.http import responses
 from heedful.app.http.auth import ApiKey, Keys
 from heedful.app.http.body import BodyLimit
 from heedful.app.http.framework_errors import CrossOrigin
@@ -25,6 +24,7 @@ from heedful.app.process.descriptors import max_connections
 from heedful.app.process.table import ProcessTable, Slot
 from heedful.app.routes import core, openapi_document, pages, status
 from heedful.app.routes.compat import cohere, huggingface, kserve, openai, predict, similarity
+from heedful.app.schemas.openapi_responses import ARRAY_HEADERS
 from heedful.app.settings import Settings
 from heedful.app.state import AppState
 from heedful.runtime.bundles.loader import Loaded
@@ -135,7 +135,7 @@ def _cross_origin(origins: Sequence[str]) -> Callable[[ASGIApp], ASGIApp]:
     exposed_headers = [
         "Retry-After",
         "Server-Timing",
-        *responses.ARRAY_HEADERS,
+        *ARRAY_HEADERS,
         "X-Ignored-Fields",
         "X-Request-Id",
         "X-Truncated",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 from fastapi.routing import APIRoute
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -20,6 +20,8 @@ from heedful.app.errors import MalformedBody
 from heedful.app.http import body, ndjson
 from heedful.app.http.request_record import CLIENT_CLOSED, CLIENT_GONE, RECORD, Record, new_id
 from heedful.app.schemas import base
+from heedful.app.schemas.openapi_responses import Documented, error_responses
+from heedful.app.schemas.response_bodies import ErrorEnvelope
 from heedful.app.state import AppState, state_of
 from heedful.runtime.answers import Result
 from heedful.runtime.engine.work import Request as EngineRequest
@@ -105,9 +107,14 @@ class InferenceRoute(APIRoute):
     """
 
     takes_ndjson = True
+    envelope: type[BaseModel] = ErrorEnvelope
 
-    def __init__(self, path: str, endpoint: Endpoint, **options: Any) -> None:
-        super().__init__(path, endpoint, **options)
+    def __init__(
+        self, path: str, endpoint: Endpoint, *, responses: Documented, **options: Any
+    ) -> None:
+        statuses = (400, 401, 404, 413, 422, 429, 500, 503, 504)
+        responses = responses | error_responses(*statuses, envelope=self.envelope)
+        super().__init__(path, endpoint, responses=responses, **options)
         self._endpoint = endpoint
         annotation: Any = inspect.signature(endpoint).parameters["body"].annotation
         self._body_type = TypeAdapter(annotation)

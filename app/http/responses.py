@@ -21,11 +21,6 @@ ROWS_AT_ONCE = 64
 INTEGER_LIMIT = 2.0**63
 """orjson reads integers that do not fit into 64 bits as floats of this size and more."""
 
-ARRAY_HEADERS = {
-    "X-Dtype": "float32 or float16, little-endian; int8 or uint8.",
-    "X-Shape": "rows,columns.",
-}
-"""Headers of an answer in bytes, and what they say."""
 DTYPES: Mapping[str, str] = {"float32": "<f4", "float16": "<f2"}
 """The dtypes that a client may name, and numpy's names. The first is the default."""
 

@@ -24,14 +24,13 @@ from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 from heedful.text.kinds import NLI_LABELS
 
-router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
+router = APIRouter(route_class=InferenceRoute, tags=["models"])
 
 
 @router.post(
     "/embed",
-    responses=openapi_responses.in_bytes(
-        openapi_responses.documented(list[list[float]]), responses.ARRAY_HEADERS
-    ),
+    response_model=list[list[float]],
+    responses=openapi_responses.IN_BYTES,
 )
 async def embed(body: request_bodies.EmbedRequest, request: InferenceRequest) -> Response:
     """One row of numbers for each input, in order; as bytes for `Accept: application/octet-stream`."""
@@ -52,10 +51,7 @@ async def embed(body: request_bodies.EmbedRequest, request: InferenceRequest) ->
     return responses.ArrayBytes(vectors, dtype) if dtype else responses.json(vectors)
 
 
-@router.post(
-    "/nli",
-    responses=openapi_responses.documented(response_bodies.NLIAnswer | response_bodies.NLIAnswers),
-)
+@router.post("/nli", response_model=response_bodies.NLIAnswer | response_bodies.NLIAnswers)
 async def nli(body: request_bodies.NLIRequest, request: InferenceRequest) -> Response:
     """Whether the premise entails the hypothesis, contradicts it, or does neither."""
     model = request.bind("nli", body.model)
@@ -81,9 +77,7 @@ async def nli(body: request_bodies.NLIRequest, request: InferenceRequest) -> Res
     return responses.json({"results": judgements} if many else judgements[0])
 
 
-@router.post(
-    "/relatedness", responses=openapi_responses.documented(response_bodies.RelatednessAnswer)
-)
+@router.post("/relatedness", response_model=response_bodies.RelatednessAnswer)
 async def relatedness(
     body: request_bodies.RelatednessRequest, request: InferenceRequest
 ) -> Response:
@@ -96,7 +90,7 @@ async def relatedness(
     return responses.json({**fields, "trust": result.trust} if body.trust else fields)
 
 
-@router.post("/classify", responses=openapi_responses.documented(response_bodies.Classified))
+@router.post("/classify", response_model=response_bodies.Classified)
 async def classify(body: request_bodies.ClassifyRequest, request: InferenceRequest) -> Response:
     """The labels of each input with their probabilities, best first.
 
@@ -120,7 +114,7 @@ async def classify(body: request_bodies.ClassifyRequest, request: InferenceReque
     return responses.json(ranked if is_list else ranked[0])
 
 
-@router.post("/tokenize", responses=openapi_responses.documented(list[list[response_bodies.Token]]))
+@router.post("/tokenize", response_model=list[list[response_bodies.Token]])
 async def tokenize(body: request_bodies.TokenizeRequest, request: InferenceRequest) -> Response:
     """The tokens of each input, with the tree that the models read."""
     model = request.bind("embed", body.model)
@@ -129,7 +123,7 @@ async def tokenize(body: request_bodies.TokenizeRequest, request: InferenceReque
     return responses.json([tokens(text) for text in result.value])
 
 
-@router.post("/explain", responses=openapi_responses.documented(explain_bodies.ExplainAnswer))
+@router.post("/explain", response_model=explain_bodies.ExplainAnswer)
 async def explain(body: explain_bodies.ExplainRequest, request: InferenceRequest) -> Response:
     """What the model attends to in a text or a pair, with the given priors."""
     task: Task = "explain"

@@ -1,6 +1,7 @@
 """The OpenAPI document: FastAPI's, with the API key, the headers of answers, examples, and NDJSON."""
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -91,7 +92,11 @@ def openapi(app: FastAPI, routes: Collection[InferenceRoute]) -> dict[str, Any]:
         for name, (kind, description) in HEADERS.items()
     }
     for path, operations in document["paths"].items():
+        parameter = {"in": "path", "required": True, "schema": {"type": "string"}}
+        parameters = [{"name": name, **parameter} for name in re.findall(r"{(\w+)}", path)]
         for operation in operations.values():
+            if parameters:  # declared as arguments of the function, they would bring FastAPI's 422
+                operation["parameters"] = parameters
             if path not in PUBLIC:
                 operation["security"] = [{"key": []}, {}]
             for status, response in operation["responses"].items():

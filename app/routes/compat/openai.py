@@ -11,14 +11,15 @@ from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.routes.compat import token_ids
 from heedful.app.routes.status import ready_service
-from heedful.app.schemas import openapi_responses, tree_bodies
+from heedful.app.schemas import tree_bodies
 from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, OpenModel, Text, by_tag
+from heedful.app.schemas.openapi_responses import error_responses
 from heedful.app.schemas.request_bodies import Dimensions, Long, OutputDtype, Truncate, not_both
 from heedful.app.state import state_of
 from heedful.runtime.answers import as_precision
 from heedful.runtime.errors import UnknownModel
 
-router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["OpenAI"])
+router = APIRouter(route_class=InferenceRoute, tags=["OpenAI"])
 models_router = APIRouter(tags=["OpenAI"])
 
 
@@ -82,7 +83,7 @@ class Embeddings(BaseModel):
     usage: Usage
 
 
-@router.post("/v1/embeddings", responses=openapi_responses.documented(Embeddings))
+@router.post("/v1/embeddings", response_model=Embeddings)
 async def embeddings(body: EmbeddingsRequest, request: InferenceRequest) -> Response:
     """One vector of length 1 for each input, in order."""
     model = request.bind("embed", body.model)
@@ -141,7 +142,7 @@ class OpenAIModels(BaseModel):
     data: list[OpenAIModel]
 
 
-@models_router.get("/v1/models", responses=openapi_responses.documented(OpenAIModels, 401, 503))
+@models_router.get("/v1/models", response_model=OpenAIModels, responses=error_responses(401, 503))
 async def models(request: Request) -> Response:
     """The models and their aliases in OpenAI's list format."""
     return responses.json({"object": "list", "data": _models(request)})
@@ -149,8 +150,8 @@ async def models(request: Request) -> Response:
 
 @models_router.get(
     "/v1/models/{model:path}",  # an alias may have a slash, as BAAI/bge-small-en-v1.5
-    responses=openapi_responses.documented(OpenAIModel, 401, 404, 503),
-    openapi_extra=openapi_responses.path_parameters("model"),
+    response_model=OpenAIModel,
+    responses=error_responses(401, 404, 503),
 )
 async def model(request: Request) -> Response:
     """One model, by its name or an alias."""

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
-from heedful.app.schemas import openapi_responses, request_bodies, response_bodies
+from heedful.app.schemas import request_bodies
 from heedful.app.schemas.base import (
     FIRST_ERROR,
     IGNORE_UNKNOWN,
@@ -24,10 +24,11 @@ from heedful.app.schemas.huggingface_bodies import (
     HubFields,
     apply_function,
 )
+from heedful.app.schemas.response_bodies import Label
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 
-router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
+router = APIRouter(route_class=InferenceRoute, tags=["models"])
 
 
 class TextOrPair(RootModel[list[str]]):
@@ -90,12 +91,7 @@ class PredictRequest(request_bodies.Request, request_bodies.Truncation, HubField
         return Inputs([text for row in rows for text in row], paths, "inputs", width)
 
 
-@router.post(
-    "/predict",
-    responses=openapi_responses.documented(
-        list[response_bodies.Label] | list[list[response_bodies.Label]]
-    ),
-)
+@router.post("/predict", response_model=list[Label] | list[list[Label]])
 async def predict(body: PredictRequest, request: InferenceRequest) -> Response:
     """The labels of each text or pair with their probabilities, best first, as on /classify."""
     inputs = body.read()

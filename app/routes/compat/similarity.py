@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
-from heedful.app.schemas import openapi_responses, request_bodies
+from heedful.app.schemas import request_bodies
 from heedful.app.schemas.base import (
     FIRST_ERROR,
     IGNORE_UNKNOWN,
@@ -24,10 +24,8 @@ from heedful.runtime.answers import Result
 from heedful.runtime.inputs import Inputs
 from heedful.text.arrays import Doubles, Ints
 
-router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
-rerank_router = APIRouter(
-    route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["rerank"]
-)
+router = APIRouter(route_class=InferenceRoute, tags=["models"])
+rerank_router = APIRouter(route_class=InferenceRoute, tags=["rerank"])
 
 
 class Sentences(OpenModel):
@@ -63,7 +61,7 @@ class Rank(BaseModel):
     score: float
 
 
-@router.post("/similarity", responses=openapi_responses.documented(list[float]))
+@router.post("/similarity", response_model=list[float])
 async def similarity(body: SimilarityRequest, request: InferenceRequest) -> Response:
     """The cosine of the source sentence with each sentence."""
     model = request.bind("embed", body.model)
@@ -168,7 +166,7 @@ AnyRerankRequest = Annotated[
 ]
 
 
-@router.post("/rerank", responses=openapi_responses.documented(list[Rank] | Reranked))
+@router.post("/rerank", response_model=list[Rank] | Reranked)
 async def rerank(body: AnyRerankRequest, request: InferenceRequest) -> Response:
     """The texts ranked by their cosine with the query, best first; with `documents` as /v1/rerank."""
     if isinstance(body, DocumentsRequest):
@@ -187,13 +185,13 @@ async def rerank(body: AnyRerankRequest, request: InferenceRequest) -> Response:
     )
 
 
-@rerank_router.post("/v1/rerank", responses=openapi_responses.documented(Reranked))
+@rerank_router.post("/v1/rerank", response_model=Reranked)
 async def rerank_v1(body: DocumentsRequest, request: InferenceRequest) -> Response:
     """Cohere's first version and Jina's: the documents ranked by their cosine with the query."""
     return await _rerank_documents(body, request, version="1")
 
 
-@rerank_router.post("/v2/rerank", responses=openapi_responses.documented(Reranked))
+@rerank_router.post("/v2/rerank", response_model=Reranked)
 async def rerank_v2(body: DocumentsRequest, request: InferenceRequest) -> Response:
     """Cohere's second version: the documents ranked by their cosine with the query."""
     return await _rerank_documents(body, request, version="2")
