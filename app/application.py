@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import importlib.metadata
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import fields
 from functools import partial
 
@@ -124,28 +124,16 @@ def _middleware(
 ) -> list[Middleware]:
     """Outermost first: the record, with headers for other origins; the API key; the limit of Content-Length."""
     paths = {route.path for route in ROUTES} | pages.PATHS
-    cors = {"cors": _cross_origin(settings.cors_origins)} if settings.cors_origins else {}
-    layers = [Middleware(Recorder, metrics=metrics, paths=paths, tracing=tracing, **cors)]
+    recorder = Middleware(Recorder, metrics=metrics, paths=paths, tracing=tracing)
+    if settings.cors_origins:
+        recorder.kwargs["cors"] = partial(
+            CrossOrigin,
+            allow_origins=settings.cors_origins,
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=[*openapi_document.HEADERS, *ARRAY_HEADERS],
+        )
+    layers = [recorder]
     if keys.needed:
         layers.append(Middleware(ApiKey, keys=keys, pages=pages.PATHS, names=settings.metrics_keys))
     return [*layers, Middleware(BodyLimit, limit=settings.max_body_bytes, routes=ROUTES_BY_PATH)]
-
-
-def _cross_origin(origins: Sequence[str]) -> Callable[[ASGIApp], ASGIApp]:
-    exposed_headers = [
-        "Retry-After",
-        "Server-Timing",
-        *ARRAY_HEADERS,
-        "X-Ignored-Fields",
-        "X-Request-Id",
-        "X-Truncated",
-        "X-Warning",
-        "X-Windows",
-    ]
-    return partial(
-        CrossOrigin,
-        allow_origins=origins,
-        allow_methods=["*"],
-        allow_headers=["*"],
-        expose_headers=exposed_headers,
-    )
