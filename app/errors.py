@@ -135,11 +135,10 @@ def envelope(error: RequestError, *, text: bool = False) -> bytes:
 def raw_response(error: RequestError, request_id: str) -> bytes:
     """A complete HTTP response that closes its connection, for errors that no application answers."""
     status, body = HTTPStatus(status_of(error)), envelope(error)
-    retry = f"retry-after: {error.retry_after}\r\n" if isinstance(error, Overloaded) else ""
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\n"
         f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
-        f"{retry}x-request-id: {request_id}\r\nconnection: close\r\n\r\n"
+        f"x-request-id: {request_id}\r\nconnection: close\r\n\r\n"
     )
     return head.encode() + body
 

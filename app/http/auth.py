@@ -121,9 +121,7 @@ class ApiKey:
             key = self._keys.find(secret.strip()) if scheme.lower() == "bearer" else None
             if key is None:
                 message = "send the API key as 'Authorization: Bearer KEY'"
-                refusal = errors.Refused(message, code="unauthorized")
-                await record.refuse(refusal)(scope, receive, send)
-                return
+                raise errors.Refused(message, code="unauthorized")
             record.key, record.bulk = key.name if self._names else None, record.bulk or key.bulk
         await self._app(scope, receive, send)
 

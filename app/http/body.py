@@ -52,12 +52,10 @@ class BodyLimit:
             record: Record = scope[RECORD]
             announced = record.headers.get(b"content-length", b"")
             if announced.isdigit() and int(announced) > self._limit and record.media != NDJSON:
-                await record.refuse(body_too_large(self._limit))(scope, receive, send)
-                return
-            route = self._routes.get((scope["method"], scope["path"]), self._app)
-            await route(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+                raise body_too_large(self._limit)
+        # The messages of the lifespan have no method.
+        route = self._routes.get((scope.get("method"), scope.get("path")), self._app)
+        await route(scope, receive, send)
 
 
 async def read(record: Record, receive: Receive, limit: int) -> bytes:

@@ -22,7 +22,7 @@ from heedful.app.http.request_record import CLIENT_CLOSED, CLIENT_GONE, RECORD, 
 from heedful.app.schemas import base
 from heedful.app.schemas.openapi_responses import Documented, error_responses
 from heedful.app.schemas.response_bodies import ErrorEnvelope
-from heedful.app.state import AppState, state_of
+from heedful.app.state import AppState
 from heedful.runtime.answers import Result
 from heedful.runtime.engine.work import Request as EngineRequest
 from heedful.runtime.engine.work import Steps
@@ -122,27 +122,16 @@ class InferenceRoute(APIRoute):
         self.app = self._serve
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope[RECORD].media == body.NDJSON:
-            await self._serve_lines(scope, receive, send)
-            return
-        response = await self.answer(InferenceRequest(scope, receive))
-        await response(scope, receive, send)
-
-    async def _serve_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
         record: Record = scope[RECORD]
+        if record.media != body.NDJSON:
+            response = await self.answer(InferenceRequest(scope, receive))
+            await response(scope, receive, send)
+            return
         if not self.takes_ndjson:
-            error = MalformedBody("this route reads no NDJSON", code="wrong_content_type")
-            await record.refuse(error)(scope, receive, send)
-            return
+            raise MalformedBody("this route reads no NDJSON", code="wrong_content_type")
         if record.header(b"content-encoding").strip().lower() not in ("", "identity"):
-            error = MalformedBody("NDJSON is read uncompressed only", code="wrong_content_encoding")
-            await record.refuse(error)(scope, receive, send)
-            return
-        settings = state_of(scope["app"]).settings
-        limit, max_bytes = settings.request_timeout, settings.max_body_bytes
-        await ndjson.stream(
-            self._answer_line, scope, receive, send, limit=limit, max_bytes=max_bytes
-        )
+            raise MalformedBody("NDJSON is read uncompressed only", code="wrong_content_encoding")
+        await ndjson.stream(self._answer_line, scope, receive, send)
 
     async def _answer_line(
         self, scope: Scope, line: bytes, read: ndjson.Read

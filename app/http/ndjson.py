@@ -29,14 +29,14 @@ AnswerLine = Callable[[Scope, bytes, Read], Awaitable[tuple[Response, Record]]]
 """Answers a line as a request; the function reads the line."""
 
 
-async def stream(
-    answer: AnswerLine, scope: Scope, receive: Receive, send: Send, *, limit: float, max_bytes: int
-) -> None:
-    """Answer each line. A client may take `limit` seconds to send a line, and to read; `answer` has its own limit.
+async def stream(answer: AnswerLine, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer each line. A client may take `request_timeout` to send a line, and to read; `answer` has its own limit.
 
-    A line of more than `max_bytes` ends the stream with its error, and so does the first line after SIGTERM.
-    At most `max_bytes` are in flight.
+    A line of more than `max_body_bytes` ends the stream with its error, and so does the first line after SIGTERM.
+    At most `max_body_bytes` are in flight.
     """
+    state = state_of(scope["app"])
+    limit, max_bytes = state.settings.request_timeout, state.settings.max_body_bytes
     # Each line's answer is JSON: `Accept` is about the stream.
     without_accept = [(name, value) for name, value in scope["headers"] if name != b"accept"]
     scope = {**scope, "headers": without_accept}
@@ -70,7 +70,7 @@ async def stream(
             number = 0
             try:
                 async for line in _lines(receive, limit, max_bytes):
-                    if state_of(scope["app"]).service.stopping:
+                    if state.service.stopping:
                         raise Unavailable(
                             "the service is stopping: send this line and the rest again"
                         )
