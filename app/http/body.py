@@ -54,7 +54,7 @@ class BodyLimit:
             if announced.isdigit() and int(announced) > self._limit and record.media != NDJSON:
                 raise body_too_large(self._limit)
         # The messages of the lifespan have no method.
-        route = self._routes.get((scope.get("method"), scope.get("path")), self._app)
+        route = self._routes.get((scope.get("method", ""), scope.get("path", "")), self._app)
         await route(scope, receive, send)
 
 

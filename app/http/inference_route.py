@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -19,6 +20,7 @@ from heedful.app import errors
 from heedful.app.errors import MalformedBody
 from heedful.app.http import body, ndjson
 from heedful.app.http.request_record import CLIENT_CLOSED, CLIENT_GONE, RECORD, Record, new_id
+from heedful.app.http.responses import repeatable
 from heedful.app.schemas import base
 from heedful.app.schemas.openapi_responses import Documented, error_responses
 from heedful.app.schemas.response_bodies import ErrorEnvelope
@@ -98,6 +100,8 @@ class InferenceRequest(Request):
 
 
 Endpoint = Callable[[Any, InferenceRequest], Awaitable[Response]]
+Read = Callable[[Record, bytes], Any]
+"""A request's record and content -> its JSON value. Raises MalformedBody, BodyTooLarge, BadInput."""
 
 
 class InferenceRoute(APIRoute):
@@ -131,28 +135,38 @@ class InferenceRoute(APIRoute):
             raise MalformedBody("this route reads no NDJSON", code="wrong_content_type")
         if record.header(b"content-encoding").strip().lower() not in ("", "identity"):
             raise MalformedBody("NDJSON is read uncompressed only", code="wrong_content_encoding")
-        await ndjson.stream(self._answer_line, scope, receive, send)
+        await ndjson.stream(partial(self._answer_line, scope), scope, receive, send)
 
-    async def _answer_line(
-        self, scope: Scope, line: bytes, read: ndjson.Read
-    ) -> tuple[Response, Record]:
-        """Answer and count a line as a request. It waits while the queue is full."""
+    async def _answer_line(self, scope: Scope, number: int, line: bytes) -> bytes:
+        """Answer and count a line as a request, which waits while the queue is full. Returns the line of its answer.
+
+        That is {"line", "id"?, "headers"?, "answer"} or {"line", "id"?, "error"}.
+        """
         record = Record(new_id(), self.path, bulk=scope[RECORD].bulk)
-        messages: list[Message] = [{"type": "http.request", "body": line}]
+        head: dict[str, Any] = {"line": number}
 
         async def receive() -> Message:
-            if not messages:  # the stream watches whether the client is there
-                await asyncio.Event().wait()
-            return messages.pop()
+            return {"type": "http.request", "body": line}
 
-        request = InferenceRequest({**scope, RECORD: record}, receive)
+        def read(_: Record, content: bytes) -> Any:
+            value = body.parse_json(content)
+            if isinstance(value, dict) and "id" in value:
+                head["id"] = repeatable(value.pop("id"), "id")
+            return value
+
+        # Without headers: `Accept` is about the stream, and each line's answer is JSON.
+        request = InferenceRequest({**scope, RECORD: record, "headers": []}, receive)
         try:
             response = await self.answer(request, read, self._retry_while_overloaded)
         except Exception:  # the other lines have their answers
             log.exception("a line failed", extra={"request_id": record.id, "route": self.path})
             response = record.refuse(errors.Internal())
         request.service_state.metrics.request(record, response.status_code, time.perf_counter())
-        return response, record
+        if response.status_code != 200:
+            return ndjson.written_line(head, bytes(response.body)[1:-1])  # {"error": {..}}
+        if headers := record.notes():
+            head["headers"] = headers
+        return ndjson.written_line(head, b'"answer":' + response.body)
 
     async def _retry_while_overloaded(self, fields: Any, request: InferenceRequest) -> Response:
         """The endpoint's answer, once the queue has room for it."""
@@ -176,7 +190,7 @@ class InferenceRoute(APIRoute):
     async def answer(
         self,
         request: InferenceRequest,
-        read: ndjson.Read | None = None,
+        read: Read | None = None,
         endpoint: Endpoint | None = None,
     ) -> Response:
         """Read the request's body, check it, call the endpoint, and map errors to answers.
@@ -213,7 +227,7 @@ class InferenceRoute(APIRoute):
         finally:
             state.deadlines.remove(deadline)
 
-    def _validate(self, request: InferenceRequest, read: ndjson.Read, content: bytes) -> Any:
+    def _validate(self, request: InferenceRequest, read: Read, content: bytes) -> Any:
         """The fields of the body. Raises MalformedBody, BodyTooLarge, TooManyInputs, BadInput."""
         value = read(request.record, content)
         body.check_counts(value, request.service_state.settings.max_batch_inputs)

@@ -10,36 +10,28 @@ from typing import Any
 
 import orjson
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from heedful.app import errors
-from heedful.app.http.body import NDJSON, parse_json
-from heedful.app.http.request_record import Record
-from heedful.app.http.responses import repeatable
+from heedful.app.http.body import NDJSON
 from heedful.app.state import state_of
 from heedful.runtime.errors import RequestError, TimedOut, Unavailable
 
 MAX_LINES = 64
 """Lines of a request that are in flight: as many as make a good batch."""
 
-Read = Callable[[Record, bytes], Any]
-"""A line's record and bytes -> its JSON value. Raises MalformedBody, BodyTooLarge, BadInput."""
-AnswerLine = Callable[[Scope, bytes, Read], Awaitable[tuple[Response, Record]]]
-"""Answers a line as a request; the function reads the line."""
 
+async def stream(
+    answer: Callable[[int, bytes], Awaitable[bytes]], scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Send what `answer` makes of each line's number and bytes.
 
-async def stream(answer: AnswerLine, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer each line. A client may take `request_timeout` to send a line, and to read; `answer` has its own limit.
-
-    A line of more than `max_body_bytes` ends the stream with its error, and so does the first line after SIGTERM.
-    At most `max_body_bytes` are in flight.
+    A client may take `request_timeout` to send a line, and to read; `answer` has its own limit. A line of more than
+    `max_body_bytes` ends the stream with its error, and so does the first line after SIGTERM. At most
+    `max_body_bytes` are in flight.
     """
     state = state_of(scope["app"])
     limit, max_bytes = state.settings.request_timeout, state.settings.max_body_bytes
-    # Each line's answer is JSON: `Accept` is about the stream.
-    without_accept = [(name, value) for name, value in scope["headers"] if name != b"accept"]
-    scope = {**scope, "headers": without_accept}
     queue: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue(MAX_LINES)
     budget = _Budget(max_bytes)
     headers = [(b"content-type", NDJSON.encode())]
@@ -60,7 +52,7 @@ async def stream(answer: AnswerLine, scope: Scope, receive: Receive, send: Send)
 
     async def answer_within_budget(number: int, line: bytes) -> bytes:
         try:
-            return await _answer_line(answer, scope, number, line)
+            return await answer(number, line)
         finally:
             budget.give_back(len(line))
 
@@ -116,29 +108,11 @@ async def _lines(receive: Receive, limit: float, max_bytes: int) -> AsyncIterato
         yield bytes(line)
 
 
-async def _answer_line(answer: AnswerLine, scope: Scope, number: int, line: bytes) -> bytes:
-    """The line of an answer or an error: {"line", "id"?, "headers"?, "answer"} or {"line", "id"?, "error"}."""
-    head: dict[str, Any] = {"line": number}
-
-    def read(_: Record, content: bytes) -> Any:
-        value = parse_json(content)
-        if isinstance(value, dict) and "id" in value:
-            head["id"] = repeatable(value.pop("id"), "id")
-        return value
-
-    response, record = await answer(scope, line, read)
-    if response.status_code == 200:
-        if headers := record.notes():
-            head["headers"] = headers
-        return _written_line(head, b'"answer":' + response.body)
-    return _written_line(head, bytes(response.body)[1:-1])  # {"error": {..}}
-
-
 async def _error_line(number: int, error: RequestError) -> bytes:
-    return _written_line({"line": number}, errors.envelope(error)[1:-1])
+    return written_line({"line": number}, errors.envelope(error)[1:-1])
 
 
-def _written_line(head: dict[str, Any], rest: bytes) -> bytes:
+def written_line(head: dict[str, Any], rest: bytes) -> bytes:
     """The fields of `head`, and those written in `rest`."""
     return orjson.dumps(head)[:-1] + b"," + rest + b"}\n"
 
