@@ -153,7 +153,8 @@ class Parent:
                 continue
             pid, status, usage = os.wait4(slot.pid, os.WNOHANG)
             if pid:
-                self._metrics.process_ended(slot, usage.ru_utime + usage.ru_stime)
+                self._table.parent.ended_seconds += usage.ru_utime + usage.ru_stime
+                self._metrics.counts.clear_gauges(self._table.counts[slot.index])
                 self._replace(slot, pid, os.waitstatus_to_exitcode(status))
 
     def _replace(self, slot: Slot, pid: int, status: int) -> None:
