@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import importlib.metadata
+import resource
 from collections.abc import AsyncIterator
 from dataclasses import fields
 from functools import partial
@@ -20,7 +21,6 @@ from heedful.app.http.inference_route import InferenceRoute
 from heedful.app.http.request_record import Recorder
 from heedful.app.observability.metrics import Metrics
 from heedful.app.observability.tracing import Tracing
-from heedful.app.process.descriptors import max_connections
 from heedful.app.process.table import ProcessTable, Slot
 from heedful.app.routes import core, openapi_document, pages, status
 from heedful.app.routes.compat import cohere, huggingface, kserve, openai, predict, similarity
@@ -30,6 +30,8 @@ from heedful.app.state import AppState
 from heedful.runtime.bundles.loader import Loaded
 from heedful.runtime.service import Options, Service
 
+OTHER_FILES = 64
+"""Files that a process may have open for other things than connections."""
 ROUTERS = (
     core.router,
     huggingface.router,
@@ -80,11 +82,14 @@ def create_app(
     tracing = Tracing.from_environment()
     options = Options(**{field.name: getattr(settings, field.name) for field in fields(Options)})
     service = Service(options, metrics, loaded)
+    open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     connections = (
-        max(1, settings.max_connections // size) if settings.max_connections else max_connections()
+        settings.max_connections // size if settings.max_connections else open_files - OTHER_FILES
     )
     keys = Keys(settings)
-    state = AppState(settings, service, metrics, slot, connections, keys, loaded is not None)
+    state = AppState(
+        settings, service, metrics, slot, max(1, connections), keys, loaded is not None
+    )
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

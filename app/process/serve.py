@@ -2,6 +2,7 @@
 
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -15,7 +16,6 @@ from heedful.app.application import create_app
 from heedful.app.http.tls import check_tls
 from heedful.app.observability import logs
 from heedful.app.process import listening
-from heedful.app.process.descriptors import raise_descriptor_limit
 from heedful.app.process.parent import Parent
 from heedful.app.process.server import Server
 from heedful.app.process.table import ProcessTable, Slot
@@ -74,7 +74,9 @@ def _serve(settings: Settings, listener: socket.socket) -> None:
         )
     scheme = "https" if settings.tls_cert else "http"
     log.info("listening on %s", listening.address(listener, settings.host, scheme))
-    raise_descriptor_limit()
+    # The soft limit is usually small, and each connection takes a descriptor.
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     size = settings.processes or usable_cores()
     if size == 1:
         run(Server(create_app(settings), lambda: listener, at_once=True))
