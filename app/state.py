@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
@@ -20,17 +20,13 @@ from heedful.app.settings import Settings
 from heedful.runtime.errors import StartupError, Unavailable
 from heedful.runtime.service import Reloaded, Service
 
+if TYPE_CHECKING:  # it imports state_of
+    from heedful.app.http.protocol import Protocol
+
 log = logging.getLogger("heedful.server")
 
 RELOAD_SECONDS = 60.0
 """How long a reload waits for the other serving processes."""
-
-
-class Connection(Protocol):
-    """A client's connection."""
-
-    def close_idle(self, limit: str) -> None:
-        """Close it, which has no request in progress, and count it under this limit."""
 
 
 @dataclass(slots=True)
@@ -49,7 +45,7 @@ class AppState:
     """Whether the service was created with its models, which the parent has loaded."""
     deadlines: Deadlines = field(default_factory=Deadlines)
     """The time limits of the requests in progress."""
-    waiting: dict[Connection, None] = field(default_factory=dict)
+    waiting: dict["Protocol", None] = field(default_factory=dict)
     """Connections without a request in progress, the oldest first."""
     running: Collection[object] = ()
     """The server's tasks, one for each request in progress; empty where another server runs the application."""
