@@ -157,7 +157,7 @@ def bad_input(errors: Sequence[Any]) -> BadInput:
         if kind in MESSAGES:
             message = MESSAGES[kind].format_map(first.get("ctx", {}))
         code = "invalid_type" if kind.endswith("_type") else "invalid_value"
-        code = kind if kind in ("unsupported", "invalid_input") else code
+        code = {"unsupported": "unsupported", "value_error": "invalid_input"}.get(kind, code)
     return BadInput(f"{param or 'the body'}: {message}", param=param, code=code)
 
 

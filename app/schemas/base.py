@@ -1,8 +1,8 @@
 """The parts of request bodies: strict objects, texts, short lists of errors, fields that are refused or ignored."""
 
 import itertools
-from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 from urllib.parse import quote
 
 from pydantic import (
@@ -10,12 +10,10 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Discriminator,
-    FailFast,
     Field,
-    GetJsonSchemaHandler,
     model_validator,
 )
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 MAX_FIELDS = 256
 """Above this many fields an object is refused without a check of each. No schema has as many."""
@@ -27,19 +25,14 @@ MAX_ITEMS = 20
 """Objects of a list in which ignored fields are sought: a request may hold thousands."""
 
 
-class _FirstError(FailFast):
-    """Hashable, as annotations of a union's parts must be."""
-
-    __hash__ = object.__hash__
-
-
-FIRST_ERROR = _FirstError()
+FIRST_ERROR = Field(fail_fast=True)
 """For each list in a request: a single error is enough, and the errors of millions of items take gigabytes."""
 
 Text = Annotated[str, Field(json_schema_extra={"minLength": 1})]
 """An input. `runtime.inputs` refuses empty and blank texts: the schema only says so in the OpenAPI document."""
-NOT_EMPTY = Field(json_schema_extra={"minItems": 1})
-"""For a list of inputs. As with `Text`, only the OpenAPI document has it."""
+T = TypeVar("T")
+InputList = Annotated[list[T], FIRST_ERROR, Field(json_schema_extra={"minItems": 1})]
+"""A list of inputs. As with `Text`, only the OpenAPI document says that it is not empty."""
 
 
 class StrictModel(BaseModel):
@@ -69,30 +62,25 @@ class OpenModel(StrictModel):
     model_config = IGNORE_UNKNOWN
 
 
-class AnyOf:
-    """Annotates a union of which a body may fit two parts: anyOf in the OpenAPI document, not oneOf."""
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        document = handler(schema)
-        document["anyOf"] = document.pop("oneOf")
-        return document
+ANY_OF = Field(json_schema_extra=lambda schema: schema.update(anyOf=schema.pop("oneOf")))
+"""For a union of which a body may fit two parts: anyOf in the OpenAPI document, not oneOf."""
 
 
-def by_shape(message: str, *keys: str, many: bool = False) -> Discriminator:
-    """Chooses a union's part: "<text>" for a string, "<key>" for an object, by the first of `keys` that it has.
+def by_shape(message: str, *keys: str) -> Discriminator:
+    """Chooses a union's part: "<text>" for a string, "<many>" for a list, "<key>" for an object with this key.
 
-    With `many`, "<many>" for a list. `message` is the error for other values.
+    The first of `keys` that it has counts; without any it is an "<object>". `message` is the error for values whose
+    part the union does not have.
     """
 
     def tag(value: object) -> str | None:
         if isinstance(value, str):
             return "<text>"
         if isinstance(value, list):
-            return "<many>" if many else None
-        fields: Iterable[str] = value if isinstance(value, dict) else getattr(value, "__dict__", ())
-        return next((f"<{key}>" for key in keys if key in fields), None)
+            return "<many>"
+        if not isinstance(value, dict):
+            return None
+        return next((f"<{key}>" for key in keys if key in value), "<object>")
 
     return by_tag(tag, message)
 
@@ -107,12 +95,13 @@ def unsupported(message: str) -> PydanticCustomError:
     return PydanticCustomError("unsupported", "{reason}", {"reason": message})
 
 
-def refused(reason: str) -> BeforeValidator:
-    """For a field of type None: refuses each other value."""
+def refused(reason: str, *allowed: object) -> BeforeValidator:
+    """For a field that no model here supports: refuses each value but null and those that are `allowed`."""
 
-    def check(value: object) -> None:
-        if value is not None:
+    def check(value: object) -> object:
+        if value not in (None, *allowed):
             raise unsupported(reason)
+        return value
 
     return BeforeValidator(check)
 

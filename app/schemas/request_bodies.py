@@ -17,13 +17,12 @@ from pydantic import (
 )
 
 from heedful.app.schemas.base import (
-    FIRST_ERROR,
     IGNORE_UNKNOWN,
-    NOT_EMPTY,
+    InputList,
     StrictModel,
     Text,
     by_shape,
-    by_tag,
+    refused,
     unsupported,
 )
 from heedful.app.schemas.huggingface_bodies import (
@@ -35,19 +34,12 @@ from heedful.app.schemas.huggingface_bodies import (
     TopK,
     ZeroShotParameters,
 )
-from heedful.app.schemas.tree_bodies import ConlluTree, DisplacyTree, Item
+from heedful.app.schemas.tree_bodies import Item, TaggedTextOrTree
 from heedful.runtime.answers import FewerBits, Precision
-
-
-def _no_prompt(name: str | None) -> str | None:
-    if name is not None:
-        raise unsupported("no model here has prompts; leave it out")
-    return name
-
 
 PromptName = Annotated[
     str | None,
-    AfterValidator(_no_prompt),
+    refused("no model here has prompts; leave it out"),
     Field(description="TEI's. Refused: no model has prompts."),
 ]
 
@@ -62,19 +54,16 @@ def _no_ids(value: object) -> object:
 
 
 Texts = Annotated[
-    Annotated[Text, Tag("<text>")] | Annotated[list[Text], FIRST_ERROR, NOT_EMPTY, Tag("<many>")],
-    by_shape("must be a string or a list of strings", many=True),
+    Annotated[Text, Tag("<text>")] | Annotated[InputList[Text], Tag("<many>")],
+    by_shape("must be a string or a list of strings"),
     Field(description="One text, or a list of them."),
     BeforeValidator(_no_ids),
 ]
 
 
 Items = Annotated[
-    Annotated[Text, Tag("<text>")]
-    | Annotated[DisplacyTree, Tag("<displacy>")]
-    | Annotated[ConlluTree, Tag("<conllu>")]
-    | Annotated[list[Item], FIRST_ERROR, NOT_EMPTY, Tag("<many>")],
-    by_shape("must be a string, a tree, or a list of them", "displacy", "conllu", many=True),
+    TaggedTextOrTree | Annotated[InputList[Item], Tag("<many>")],
+    by_shape("must be a string, a tree, or a list of them", "displacy", "conllu"),
     Field(description="One text, or a list of them; a tree may replace a text."),
     BeforeValidator(_no_ids),
 ]
@@ -170,18 +159,12 @@ class OnePair(TruncateOption, ConfidenceOption):
 
 
 class ManyPairs(TruncateOption, ConfidenceOption):
-    pairs: Annotated[list[Pair], FIRST_ERROR, NOT_EMPTY]
-
-
-def _pair_or_pairs(value: object) -> str | None:
-    if not isinstance(value, dict):
-        return None
-    return "<many>" if "pairs" in value else "<one>"
+    pairs: InputList[Pair]
 
 
 NLIRequest = Annotated[
-    Annotated[OnePair, Tag("<one>")] | Annotated[ManyPairs, Tag("<many>")],
-    by_tag(_pair_or_pairs, "must be an object with premise and hypothesis, or with pairs"),
+    Annotated[OnePair, Tag("<object>")] | Annotated[ManyPairs, Tag("<pairs>")],
+    by_shape("must be an object with premise and hypothesis, or with pairs", "pairs"),
 ]
 
 
@@ -191,7 +174,7 @@ class TwoTexts(StrictModel):
 
 
 class RelatednessRequest(TruncateOption, ConfidenceOption):
-    pairs: Annotated[list[TwoTexts], FIRST_ERROR, NOT_EMPTY]
+    pairs: InputList[TwoTexts]
 
 
 class ClassifyRequest(TruncateOption, HubFields, ConfidenceOption):

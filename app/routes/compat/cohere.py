@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
-from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, OpenModel, Text, refused, unsupported
+from heedful.app.schemas.base import FIRST_ERROR, InputList, OpenModel, Text, refused, unsupported
 from heedful.app.schemas.request_bodies import Dimensions, OutputDtype
 from heedful.runtime.answers import as_precision
 from heedful.runtime.engine.work import Steps
@@ -30,7 +30,7 @@ def _cut_at_the_end(truncate: str | None) -> str | None:
 
 class EmbedTextsRequest(OpenModel):
     model: str = Field(description="A name from /models, or an alias.")
-    texts: Annotated[list[Text], FIRST_ERROR, NOT_EMPTY]
+    texts: InputList[Text]
     input_type: str | None = Field(None, description="Cohere's. No effect: no model has prompts.")
     embedding_types: (
         Annotated[list[EmbeddingType], FIRST_ERROR, Field(min_length=1, max_length=6)] | None

@@ -10,7 +10,7 @@ from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.routes import core
 from heedful.app.routes.compat import similarity
 from heedful.app.schemas import openapi_responses, request_bodies, response_bodies
-from heedful.app.schemas.base import AnyOf, by_tag
+from heedful.app.schemas.base import ANY_OF, by_tag
 
 router = APIRouter(route_class=InferenceRoute, tags=["models"])
 
@@ -30,7 +30,7 @@ AnyRequest = Annotated[
     | Annotated[request_bodies.ClassifyRequest, Tag("<classify>")]
     | Annotated[similarity.SimilarityRequest, Tag("<similarity>")],
     by_tag(_task, "must be an object with inputs"),
-    AnyOf(),
+    ANY_OF,
 ]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
-from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, OpenModel, refused
+from heedful.app.schemas.base import FIRST_ERROR, InputList, OpenModel, refused
 from heedful.app.schemas.request_bodies import Long, Truncate, not_both
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BadInput
@@ -66,7 +66,7 @@ class Wanted(OpenModel):
 class InferRequest(OpenModel):
     id: str | None = None
     parameters: InferParameters | None = None
-    inputs: Annotated[list[Tensor], FIRST_ERROR, NOT_EMPTY]
+    inputs: InputList[Tensor]
     outputs: Annotated[list[Wanted], FIRST_ERROR] | None = Field(
         None, description="Without any, all outputs."
     )

@@ -13,7 +13,7 @@ from heedful.app.schemas import request_bodies
 from heedful.app.schemas.base import (
     FIRST_ERROR,
     IGNORE_UNKNOWN,
-    NOT_EMPTY,
+    InputList,
     Text,
     by_tag,
     unsupported,
@@ -47,7 +47,7 @@ class TextOrPair(RootModel[list[str]]):
 
 
 class Batch(RootModel[list[TextOrPair]]):
-    root: Annotated[list[TextOrPair], FIRST_ERROR, NOT_EMPTY]
+    root: InputList[TextOrPair]
 
     @field_validator("root")
     @classmethod

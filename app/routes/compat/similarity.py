@@ -4,21 +4,21 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from fastapi import APIRouter
-from pydantic import AfterValidator, BaseModel, Field, Tag
+from pydantic import BaseModel, Field, Tag
 from starlette.responses import Response
 
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.schemas import request_bodies
 from heedful.app.schemas.base import (
-    FIRST_ERROR,
+    ANY_OF,
     IGNORE_UNKNOWN,
-    NOT_EMPTY,
-    AnyOf,
+    InputList,
     OpenModel,
     Text,
+    by_shape,
     by_tag,
-    unsupported,
+    refused,
 )
 from heedful.runtime.answers import Result
 from heedful.runtime.inputs import Inputs
@@ -30,7 +30,7 @@ rerank_router = APIRouter(route_class=InferenceRoute, tags=["rerank"])
 
 class Sentences(OpenModel):
     source_sentence: Text
-    sentences: Annotated[list[Text], FIRST_ERROR, NOT_EMPTY]
+    sentences: InputList[Text]
 
 
 class Parameters(request_bodies.Truncation):
@@ -50,7 +50,7 @@ class RerankRequest(request_bodies.Request, request_bodies.Truncation):
     model_config = IGNORE_UNKNOWN
 
     query: Text
-    texts: Annotated[list[Text], FIRST_ERROR, NOT_EMPTY]
+    texts: InputList[Text]
     return_text: bool = False
     raw_scores: bool = Field(False, description="TEI's. No effect: a cosine is its own raw score.")
 
@@ -89,41 +89,23 @@ class Document(OpenModel):
     text: Text
 
 
-def _kind(value: object) -> str | None:
-    if isinstance(value, str):
-        return "<text>"
-    return "<object>" if isinstance(value, dict | Document) else None
-
-
-def _only_text(fields: list[str] | None) -> list[str] | None:
-    if fields not in (None, ["text"]):
-        raise unsupported('documents are ranked only by their text; send ["text"] or leave it out')
-    return fields
-
-
-def _not_cut(tokens: int | None) -> int | None:
-    if tokens not in (None, COHERE_TOKENS):
-        raise unsupported("documents are not cut, long ones are averaged; leave it out")
-    return tokens
-
-
 class DocumentsRequest(OpenModel):
     model: str | None = Field(None, description="A name from /models, or an alias.")
     query: Text
-    documents: Annotated[
-        list[
-            Annotated[
-                Annotated[Text, Tag("<text>")] | Annotated[Document, Tag("<object>")],
-                by_tag(_kind, "must be a string or an object with text"),
-            ]
-        ],
-        FIRST_ERROR,
-        NOT_EMPTY,
+    documents: InputList[
+        Annotated[
+            Annotated[Text, Tag("<text>")] | Annotated[Document, Tag("<object>")],
+            by_shape("must be a string or an object with text"),
+        ]
     ]
-    rank_fields: Annotated[list[str] | None, AfterValidator(_only_text)] = Field(
-        None, description='Cohere\'s. Refused unless it is ["text"]: nothing else is ranked.'
-    )
-    max_tokens_per_doc: Annotated[int | None, AfterValidator(_not_cut)] = Field(
+    rank_fields: Annotated[
+        list[str] | None,
+        refused('documents are ranked only by their text; send ["text"] or leave it out', ["text"]),
+    ] = Field(None, description='Cohere\'s. Refused unless it is ["text"]: nothing else is ranked.')
+    max_tokens_per_doc: Annotated[
+        int | None,
+        refused("documents are not cut, long ones are averaged; leave it out", COHERE_TOKENS),
+    ] = Field(
         None,
         description=f"Cohere's. Refused unless it is its default, {COHERE_TOKENS}: long documents are averaged.",
     )
@@ -162,7 +144,7 @@ def _shape(value: object) -> str | None:
 AnyRerankRequest = Annotated[
     Annotated[RerankRequest, Tag("<texts>")] | Annotated[DocumentsRequest, Tag("<documents>")],
     by_tag(_shape, "must be an object with query and texts, or with query and documents"),
-    AnyOf(),
+    ANY_OF,
 ]
 
 
