@@ -113,26 +113,24 @@ def metadata(card: Card) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 def read_inputs(tensors: list[Tensor], signature: Signature) -> Inputs:
     """The texts of the tensors, which must be the model's inputs. Raises BadInput."""
-    columns: list[list[str]] = []
     names = " and ".join(signature.inputs)
+    by_name: dict[str, list[str]] = {}
     for name in signature.inputs:
-        index = next((i for i, tensor in enumerate(tensors) if tensor.name == name), None)
-        if index is None:
+        if all(tensor.name != name for tensor in tensors):
             sent = ", ".join(repr(tensor.name[:100]) for tensor in tensors[:10]) or "none"
             message = f"inputs: the model reads {names}, not {sent}; name a tensor {name}"
             raise BadInput(message, param="inputs")
-        tensor, count = tensors[index], len(tensors[index].data)
-        if math.prod(tensor.shape) != count:
-            path = f"inputs[{index}].shape"
-            message = f"{path}: is {tensor.shape}, but data has {count} texts: send [{count}]"
-            raise BadInput(message, param=path)
-        columns.append(tensor.data)
-    seen: set[str] = set()
     for i, tensor in enumerate(tensors):
-        if tensor.name not in signature.inputs or tensor.name in seen:
+        if tensor.name not in signature.inputs or tensor.name in by_name:
             path = f"inputs[{i}].name"
             raise BadInput(f"{path}: the model reads {names}, each once; leave it out", param=path)
-        seen.add(tensor.name)
+        count = len(tensor.data)
+        if math.prod(tensor.shape) != count:
+            path = f"inputs[{i}].shape"
+            message = f"{path}: is {tensor.shape}, but data has {count} texts: send [{count}]"
+            raise BadInput(message, param=path)
+        by_name[tensor.name] = tensor.data
+    columns = [by_name[name] for name in signature.inputs]
     if len({len(column) for column in columns}) > 1:
         raise BadInput("inputs: the two tensors differ in length", param="inputs")
     paths = [f"inputs.{name}[{row}]" for row in range(len(columns[0])) for name in signature.inputs]
