@@ -31,7 +31,6 @@ from heedful.runtime.engine.work import Steps
 from heedful.runtime.errors import Overloaded, RequestError, TimedOut
 from heedful.runtime.inference import Inference
 from heedful.runtime.model_registry import Task
-from heedful.runtime.zero_shot import ZeroShot
 
 log = logging.getLogger("heedful.access")
 
@@ -62,11 +61,6 @@ class InferenceRequest(Request):
         inference = service.bind(task, model, bulk=self.record.bulk)
         self.record.model = inference.model.card.name
         return inference
-
-    def bind_zero_shot(self, model: str | None) -> ZeroShot:
-        """The scorer of the client's labels: the named model, or a model of each kind. Raises as `bind`."""
-        first = self.bind("zero-shot", model)
-        return self.service_state.service.zero_shot(first, named=model is not None)
 
     def truncates(self, truncate: bool | None) -> bool:
         """Whether long texts are cut: the request's `truncate`, else the operator's setting."""

@@ -34,14 +34,11 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
         if family == socket.AF_INET6:  # "::" is IPv4 too: probes use 127.0.0.1
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
         sock.bind((host, port))
-    except socket.gaierror as error:
-        sock.close()
-        raise _unavailable(
-            f"{host}:{port}", error, "give an address, a name, unix:PATH or fd:NUMBER"
-        ) from error
     except OSError as error:
         sock.close()
         remedy = f"set another {environment_name('port')} or {environment_name('host')}"
+        if isinstance(error, socket.gaierror):
+            remedy = "give an address, a name, unix:PATH or fd:NUMBER"
         raise _unavailable(f"{host}:{port}", error, remedy) from error
     return sock
 

@@ -18,6 +18,7 @@ from heedful.runtime.service import Service
 
 router = APIRouter(tags=["status"])
 control_router = APIRouter(tags=["control"])
+LIMITS = {"max_batch_inputs", "max_body_bytes", "max_queue", "request_timeout"}
 
 
 @router.get("/models", response_model=response_bodies.Cards, responses=error_responses(401, 503))
@@ -46,12 +47,7 @@ async def info(request: Request) -> Response:
             "version": importlib.metadata.version("heedful"),
             "device": "cuda" if service.registry.provider.startswith("CUDA") else "cpu",
             "provider": service.registry.provider,
-            "limits": {
-                "max_batch_inputs": settings.max_batch_inputs,
-                "max_body_bytes": settings.max_body_bytes,
-                "max_queue": settings.max_queue,
-                "request_timeout": settings.request_timeout,
-            },
+            "limits": settings.model_dump(include=LIMITS),
             "models": list(service.registry.cards),
             "versions": {name: card.version for name, card in service.registry.cards.items()},
             "precision": service.precisions,

@@ -24,38 +24,33 @@ def client_labels(body: ClassifyRequest) -> Labels | None:
     Raises BadInput for labels in both, for options without labels, and for another function than softmax.
     """
     hub = body.parameters or ZeroShotParameters()
-    fields_by_prefix: dict[str, ClassifyRequest | ZeroShotParameters] = {"": body, HUB: hub}
-    names = {"": body.labels, HUB: hub.candidate_labels}
-    prefixes = [prefix for prefix in names if names[prefix] is not None]
-    if len(prefixes) > 1:
-        raise _unsupported(
-            "labels", "are in parameters.candidate_labels too; leave one of them out"
-        )
-    for prefix, fields in fields_by_prefix.items():
-        for option in ("hypothesis_template", "multi_label"):
-            if prefix not in prefixes and getattr(fields, option) is not None:
-                key = "candidate_labels" if prefix else "labels"
-                raise _unsupported(prefix + option, f"belongs to {prefix}{key}; send them too")
-    if not prefixes:
-        return None
-    if body.function != "softmax":
+    labels = None
+    for prefix, path, names, fields in (
+        ("", "labels", body.labels, body),
+        (HUB, f"{HUB}candidate_labels", hub.candidate_labels, hub),
+    ):
+        template, multi_label = fields.hypothesis_template, fields.multi_label
+        if names is not None:
+            if labels:
+                raise _unsupported("labels", f"are in {path} too; leave one of them out")
+            labels = Labels(
+                names, template, bool(multi_label), path, f"{prefix}hypothesis_template"
+            )
+        elif template is not None:
+            raise _unsupported(f"{prefix}hypothesis_template", f"belongs to {path}; send them too")
+        elif multi_label is not None:
+            raise _unsupported(f"{prefix}multi_label", f"belongs to {path}; send them too")
+    if labels and body.function != "softmax":
         raise _unsupported(
             f"{HUB}function_to_apply", "applies to a model's labels; send multi_label"
         )
-    (prefix,) = prefixes
-    fields = fields_by_prefix[prefix]
-    return Labels(
-        names[prefix] or [],
-        fields.hypothesis_template,
-        bool(fields.multi_label),
-        f"{prefix}candidate_labels" if prefix else "labels",
-        f"{prefix}hypothesis_template",
-    )
+    return labels
 
 
 async def answer(body: ClassifyRequest, labels: Labels, request: InferenceRequest) -> Response:
     """Each input's labels, best first, and the probability that none fits; for the hub's clients only the labels."""
-    scorer = request.bind_zero_shot(body.model)
+    first = request.bind("zero-shot", body.model)
+    scorer = request.service_state.service.zero_shot(first, named=body.model is not None)
     inputs = tree_bodies.read_inputs(body.inputs)
     truncate = request.truncates(body.truncate)
     top_k = body.top_k or (body.parameters.top_k if body.parameters else None)
