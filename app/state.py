@@ -142,15 +142,11 @@ class AppState:
         # The first process that is ready reports the reload, when all have done it.
         if self.slot.table.ready()[:1] in ([], [self.slot]):
             await self._until_reloaded(requested)
-            self._record_reload(result)
+            self.metrics.reloads["refused" if result.refused else "ok"].inc()
+            for reason in result.refused:
+                log.error("bundle refused, the model served before stays: %s", reason)
+            log.info("reloaded: %s new, %s removed", _names(result.loaded), _names(result.removed))
         return result
-
-    def _record_reload(self, result: Reloaded) -> None:
-        """Count and log a reload, once for all processes."""
-        self.metrics.reloads["refused" if result.refused else "ok"].inc()
-        for reason in result.refused:
-            log.error("bundle refused, the model served before stays: %s", reason)
-        log.info("reloaded: %s new, %s removed", _names(result.loaded), _names(result.removed))
 
     def _publish_models(self) -> None:
         self.metrics.models(self.service.registry.cards.values(), self.service.registry.provider)

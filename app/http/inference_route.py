@@ -21,7 +21,6 @@ from heedful.app.errors import MalformedBody
 from heedful.app.http import body, ndjson
 from heedful.app.http.request_record import CLIENT_CLOSED, CLIENT_GONE, RECORD, Record, new_id
 from heedful.app.http.responses import repeatable
-from heedful.app.schemas import base
 from heedful.app.schemas.openapi_responses import Documented, error_responses
 from heedful.app.schemas.response_bodies import ErrorEnvelope
 from heedful.app.state import AppState
@@ -229,5 +228,5 @@ class InferenceRoute(APIRoute):
             fields = self._body_type.validate_python(value)
         except ValidationError as error:
             raise errors.bad_input(error.errors(include_url=False)) from None
-        request.record.ignored = base.ignored(fields)
+        request.record.ignored = fields.ignored()
         return fields

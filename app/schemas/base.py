@@ -55,6 +55,18 @@ class StrictModel(BaseModel):
             raise PydanticCustomError("fields", f"holds {len(value)} fields")
         return value
 
+    def ignored(self, path: str = "") -> list[str]:
+        """The names of the fields that are ignored: "parameters.x" in an object, "inputs[].x" in a list of them."""
+        names = [path + name for name in self.model_extra or ()]
+        for name, value in vars(self).items():
+            if isinstance(value, StrictModel):
+                names += value.ignored(f"{path}{name}.")
+            elif isinstance(value, list):
+                items = [item for item in value[:MAX_ITEMS] if isinstance(item, StrictModel)]
+                inner = [item.ignored(f"{path}{name}[].") for item in items]
+                names += dict.fromkeys(itertools.chain.from_iterable(inner))
+        return names
+
 
 class OpenModel(StrictModel):
     """Ignores unknown fields, as IGNORE_UNKNOWN says."""
@@ -104,32 +116,6 @@ def refused(reason: str, *allowed: object) -> BeforeValidator:
         return value
 
     return BeforeValidator(check)
-
-
-def ignored(body: object, path: str = "") -> list[str]:
-    """The names of the fields that were ignored: "parameters.x" in an object, "documents[].x" in a list of them."""
-    if not isinstance(body, BaseModel):
-        return []
-    names: list[str] = []
-    for name in body.model_extra or ():
-        names.append(path + name)
-    sent = body.model_fields_set
-    for name, value in vars(body).items():
-        if name not in sent:
-            continue
-        if isinstance(value, BaseModel):
-            names += ignored(value, f"{path}{name}.")
-        elif isinstance(value, list):
-            items = (item for item in value[:MAX_ITEMS] if _is_open(item))
-            inner = (ignored(item, f"{path}{name}[].") for item in items)
-            names += dict.fromkeys(itertools.chain.from_iterable(inner))
-    return names
-
-
-def _is_open(item: object) -> bool:
-    """Whether the item is an object that may have unknown fields, and no answer repeats them."""
-    is_open = isinstance(item, BaseModel) and item.model_extra is not None
-    return is_open and not getattr(item, "is_repeated", False)
 
 
 def header_of(names: list[str]) -> str:

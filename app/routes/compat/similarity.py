@@ -1,6 +1,6 @@
 """A text compared with many by their cosines: TEI's two routes, and the rerank of Cohere and Jina."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter
@@ -84,9 +84,10 @@ COHERE_TOKENS = 4096
 class Document(OpenModel):
     """Its other fields are given back with it."""
 
-    is_repeated: ClassVar[bool] = True
-
     text: Text
+
+    def ignored(self, path: str = "") -> list[str]:  # noqa: ARG002
+        return []
 
 
 class DocumentsRequest(OpenModel):
