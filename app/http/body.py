@@ -39,13 +39,11 @@ _OTHER_BYTES = bytes(set(range(256)) - set(b'"[{]}'))
 class BodyLimit:
     """Refuses a request whose Content-Length is more than `limit` bytes, without reading it.
 
-    For NDJSON the limit is that of a line. Requests for a method and path in `routes` go there, others to `app`.
+    For NDJSON the limit is that of a line. A POST to a path in `posted` goes there, all else to `app`.
     """
 
-    def __init__(
-        self, app: ASGIApp, *, limit: int, routes: Mapping[tuple[str, str], ASGIApp]
-    ) -> None:
-        self._app, self._limit, self._routes = app, limit, routes
+    def __init__(self, app: ASGIApp, *, limit: int, posted: Mapping[str, ASGIApp]) -> None:
+        self._app, self._limit, self._posted = app, limit, posted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -53,9 +51,10 @@ class BodyLimit:
             announced = record.headers.get(b"content-length", b"")
             if announced.isdigit() and int(announced) > self._limit and record.media != NDJSON:
                 raise body_too_large(self._limit)
-        # The messages of the lifespan have no method.
-        route = self._routes.get((scope.get("method", ""), scope.get("path", "")), self._app)
-        await route(scope, receive, send)
+            if scope["method"] == "POST" and scope["path"] in self._posted:
+                await self._posted[scope["path"]](scope, receive, send)
+                return
+        await self._app(scope, receive, send)
 
 
 async def read(record: Record, receive: Receive, limit: int) -> bytes:

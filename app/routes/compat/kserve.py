@@ -152,7 +152,7 @@ async def infer(body: InferRequest, request: InferenceRequest) -> Response:
     outputs: list[dict[str, Any]] = [
         {"name": signature.scores, "datatype": "FP32", "shape": values.shape, "data": numbers}
     ]
-    if signature.has_labels:
+    if model.card.labels:
         labels = [label or "" for label in chosen(model.card, values)]  # a BYTES tensor has no null
         outputs.append(
             {"name": "label", "datatype": "BYTES", "shape": [len(labels)], "data": labels}

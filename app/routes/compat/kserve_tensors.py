@@ -89,14 +89,13 @@ class Signature:
     task: Task
     inputs: tuple[str, ...]
     scores: str  # the name of the output with numbers
-    has_labels: bool
 
 
 SIGNATURES: Mapping[Kind, Signature] = {
-    "embedding": Signature("embed", ("text",), "embedding", has_labels=False),
-    "classification": Signature("classify", ("text",), "probabilities", has_labels=True),
-    "nli": Signature("nli", ("premise", "hypothesis"), "probabilities", has_labels=True),
-    "relatedness": Signature("relatedness", ("a", "b"), "score", has_labels=False),
+    "embedding": Signature("embed", ("text",), "embedding"),
+    "classification": Signature("classify", ("text",), "probabilities"),
+    "nli": Signature("nli", ("premise", "hypothesis"), "probabilities"),
+    "relatedness": Signature("relatedness", ("a", "b"), "score"),
 }
 
 
@@ -105,7 +104,7 @@ def metadata(card: Card) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     signature = SIGNATURES[card.kind]
     width = {"embedding": [card.dimension], "score": []}.get(signature.scores, [len(card.labels)])
     outputs = [{"name": signature.scores, "datatype": "FP32", "shape": [-1, *width]}]
-    if signature.has_labels:
+    if card.labels:
         outputs.append({"name": "label", "datatype": "BYTES", "shape": [-1]})
     inputs = [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in signature.inputs]
     return inputs, outputs
