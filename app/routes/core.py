@@ -2,13 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
-from heedful.app.routes import zero_shot
 from heedful.app.schemas import (
     explain_bodies,
     openapi_responses,
@@ -16,14 +16,20 @@ from heedful.app.schemas import (
     response_bodies,
     tree_bodies,
 )
-from heedful.app.schemas.huggingface_bodies import apply_function
+from heedful.app.schemas.huggingface_bodies import ZeroShotParameters, apply_function
 from heedful.runtime.answers import as_precision
+from heedful.runtime.engine.work import Steps
+from heedful.runtime.errors import BadInput
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.explain.serialize import explanation, tokens
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
+from heedful.runtime.zero_shot import Labels
+from heedful.text.arrays import Doubles
 from heedful.text.kinds import NLI_LABELS
 
+HUB = "parameters."
+"""Where the hub's clients have their labels."""
 router = APIRouter(route_class=InferenceRoute, tags=["models"])
 
 
@@ -97,8 +103,8 @@ async def classify(body: request_bodies.ClassifyRequest, request: InferenceReque
     A model that may abstain answers the label null first where no label is probable enough. With `labels`, or the
     hub's `candidate_labels`, how well each of these fits.
     """
-    if labels := zero_shot.client_labels(body):
-        return await zero_shot.answer(body, labels, request)
+    if labels := _client_labels(body):
+        return await _classify_zero_shot(body, labels, request)
     model = request.bind("classify", body.model)
     inputs = tree_bodies.read_inputs(body.inputs)
     raw = body.function != "softmax"
@@ -112,6 +118,71 @@ async def classify(body: request_bodies.ClassifyRequest, request: InferenceReque
         ranked = [{"labels": labels, "trust": trust} for labels, trust in pairs]
     is_list = isinstance(body.inputs, list) or body.parameters is not None
     return responses.json(ranked if is_list else ranked[0])
+
+
+def _client_labels(body: request_bodies.ClassifyRequest) -> Labels | None:
+    """The labels in a request's fields or in the hub's; None without any.
+
+    Raises BadInput for labels in both, for options without labels, and for another function than softmax.
+    """
+    hub = body.parameters or ZeroShotParameters()
+    labels = None
+    for prefix, path, names, fields in (
+        ("", "labels", body.labels, body),
+        (HUB, f"{HUB}candidate_labels", hub.candidate_labels, hub),
+    ):
+        template, multi_label = fields.hypothesis_template, fields.multi_label
+        if names is not None:
+            if labels:
+                raise _unsupported("labels", f"are in {path} too; leave one of them out")
+            labels = Labels(
+                names, template, bool(multi_label), path, f"{prefix}hypothesis_template"
+            )
+        elif template is not None:
+            raise _unsupported(f"{prefix}hypothesis_template", f"belongs to {path}; send them too")
+        elif multi_label is not None:
+            raise _unsupported(f"{prefix}multi_label", f"belongs to {path}; send them too")
+    if labels and body.function != "softmax":
+        raise _unsupported(
+            f"{HUB}function_to_apply", "applies to a model's labels; send multi_label"
+        )
+    return labels
+
+
+async def _classify_zero_shot(
+    body: request_bodies.ClassifyRequest, labels: Labels, request: InferenceRequest
+) -> Response:
+    """Each input's labels, best first, and the probability that none fits; for the hub's clients only the labels."""
+    first = request.bind("zero-shot", body.model)
+    scorer = request.service_state.service.zero_shot(first, named=body.model is not None)
+    inputs = tree_bodies.read_inputs(body.inputs)
+    truncate = request.truncates(body.truncate)
+    top_k = body.top_k or (body.parameters.top_k if body.parameters else None)
+
+    def write(scores: Doubles) -> Steps[bytes]:
+        answers: list[Any] = []
+        for i, row in enumerate(scores):
+            if i % responses.ROWS_AT_ONCE == responses.ROWS_AT_ONCE - 1:
+                yield None
+            best = np.argsort(-row[:-1], kind="stable")[:top_k]
+            ranked = [{"label": labels.names[j], "score": row[j]} for j in best]
+            if labels.path.startswith(HUB) and not body.trust:
+                answers.append(ranked)
+            else:
+                answers.append({"labels": ranked, "none": row[-1]})
+            if body.trust and request.record.result:
+                answers[i]["trust"] = request.record.result.trust[i]
+        written = yield from responses.rows(answers)
+        return written if isinstance(body.inputs, list) else written[1:-1]
+
+    result = await request.run(
+        scorer.classify(inputs, labels, truncate=truncate, trust=body.trust), write
+    )
+    return responses.written_json(result.value)
+
+
+def _unsupported(param: str, reason: str) -> BadInput:
+    return BadInput(f"{param}: {reason}", param=param, code="unsupported")
 
 
 @router.post("/tokenize", response_model=list[list[response_bodies.Token]])
