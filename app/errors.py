@@ -143,11 +143,13 @@ def raw_response(error: RequestError, request_id: str) -> bytes:
     return head.encode() + body
 
 
-def bad_input(errors: Sequence[Any]) -> BadInput:
+def bad_input(errors: Sequence[Any]) -> BadInput | TooManyInputs:
     """pydantic's first error as ours: "inputs[3]: must be a string"."""
     first = errors[0]
     param = _field(first["loc"])
     kind = first["type"]
+    if kind == "too_many_inputs":
+        return TooManyInputs(f"{param} {first['msg']}", param=param)
     if kind == "missing":
         message, code = "is required", "missing_field"
     elif kind == "extra_forbidden":

@@ -17,7 +17,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heedful.app.errors import BodyTooLarge, MalformedBody, body_too_large
 from heedful.app.http.request_record import RECORD, Record
-from heedful.runtime.errors import TooManyInputs
 
 NDJSON = "application/x-ndjson"
 """A request a line (app.http.ndjson)."""
@@ -25,12 +24,6 @@ MAX_DEPTH = 64
 """Levels of lists and objects in a body: no route needs as many, and code that walks them uses the stack."""
 MAX_CONTAINERS = 2**21
 """Lists and objects in a body. 16 MiB of trees hold 1.3 million if each word is a letter."""
-NO_INPUTS = frozenset({"displacy"})
-"""Fields whose lists are not inputs of the request."""
-INPUTS = frozenset({"documents", "input", "inputs", "pairs", "sentences", "texts"})
-"""Fields whose lists are inputs. Lists in other fields belong to no route, or are wrong there."""
-LIMITED = frozenset({"candidate_labels", "embedding_types", "labels"})
-"""Fields whose lists have another limit, that of their schema."""
 
 _STEPS = bytes.maketrans(b'"[{]}', b"\x00\x01\x01\xff\xff")
 _OTHER_BYTES = bytes(set(range(256)) - set(b'"[{]}'))
@@ -166,26 +159,3 @@ def _finite_float(digits: str) -> float:
     if abs(number) == float("inf"):
         raise ValueError(digits)
     return number
-
-
-def check_counts(value: object, max_inputs: int, path: str = "") -> None:
-    """Raise TooManyInputs for a list of more than `max_inputs` items, before any item is checked."""
-    if not isinstance(value, dict):
-        return
-    for name, field in value.items():
-        if isinstance(field, list):
-            if name in LIMITED:
-                continue
-            if len(field) > max_inputs and not _is_token_ids(name, field):
-                param = path + name
-                limit = f"the {max_inputs} of any field: leave it out"
-                if name in INPUTS:
-                    limit = f"{max_inputs}: send several requests"
-                raise TooManyInputs(f"{param} holds {len(field)}, more than {limit}", param=param)
-        elif isinstance(field, dict) and name not in NO_INPUTS:
-            check_counts(field, max_inputs, f"{path}{name}.")
-
-
-def _is_token_ids(field: str, items: list[object]) -> bool:
-    """Whether the list is a text in token ids, which OpenAI's clients send."""
-    return field == "input" and all(type(item) is int for item in items)

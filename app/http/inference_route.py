@@ -223,9 +223,9 @@ class InferenceRoute(APIRoute):
     def _validate(self, request: InferenceRequest, read: Read, content: bytes) -> Any:
         """The fields of the body. Raises MalformedBody, BodyTooLarge, TooManyInputs, BadInput."""
         value = read(request.record, content)
-        body.check_counts(value, request.service_state.settings.max_batch_inputs)
+        max_inputs = request.service_state.settings.max_batch_inputs
         try:
-            fields = self._body_type.validate_python(value)
+            fields = self._body_type.validate_python(value, context=max_inputs)
         except ValidationError as error:
             raise errors.bad_input(error.errors(include_url=False)) from None
         request.record.ignored = fields.ignored()

@@ -11,6 +11,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    ValidationInfo,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -31,8 +32,20 @@ FIRST_ERROR = Field(fail_fast=True)
 Text = Annotated[str, Field(json_schema_extra={"minLength": 1})]
 """An input. `runtime.inputs` refuses empty and blank texts: the schema only says so in the OpenAPI document."""
 T = TypeVar("T")
-InputList = Annotated[list[T], FIRST_ERROR, Field(json_schema_extra={"minItems": 1})]
-"""A list of inputs. As with `Text`, only the OpenAPI document says that it is not empty."""
+FullList = Annotated[list[T], FIRST_ERROR, Field(json_schema_extra={"minItems": 1})]
+"""A list that, as with `Text`, only the OpenAPI document says not to be empty."""
+
+
+def _not_too_many(value: object, info: ValidationInfo) -> object:
+    """Refuse a list of more inputs than a request may have, the validation's context, before any of them is checked."""
+    if info.context is not None and isinstance(value, list) and len(value) > info.context:
+        counts = {"count": len(value), "limit": info.context}
+        message = "holds {count}, more than {limit}: send several requests"
+        raise PydanticCustomError("too_many_inputs", message, counts)
+    return value
+
+
+InputList = Annotated[FullList[T], BeforeValidator(_not_too_many)]
 
 
 class StrictModel(BaseModel):

@@ -12,7 +12,7 @@ from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.routes.compat import token_ids
 from heedful.app.routes.status import ready_service
 from heedful.app.schemas import tree_bodies
-from heedful.app.schemas.base import InputList, OpenModel, Text, by_tag
+from heedful.app.schemas.base import FullList, InputList, OpenModel, Text, by_tag
 from heedful.app.schemas.openapi_responses import error_responses
 from heedful.app.schemas.request_bodies import Dimensions, Long, OutputDtype, Truncate, not_both
 from heedful.app.state import state_of
@@ -38,8 +38,8 @@ class EmbeddingsRequest(OpenModel):
     input: Annotated[
         Annotated[Text, Tag("<one>")]
         | Annotated[InputList[Text], Tag("<many>")]
-        | Annotated[InputList[int], Tag("<ids>")]
-        | Annotated[InputList[InputList[int]], Tag("<ids of many>")],
+        | Annotated[FullList[int], Tag("<ids>")]
+        | Annotated[InputList[FullList[int]], Tag("<ids of many>")],
         by_tag(_shape, "must be a string or a list of strings"),
         Field(description="One text, a list of them, or token ids of cl100k_base."),
     ]
