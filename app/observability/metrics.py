@@ -141,26 +141,19 @@ class Metrics(Observer):
     def batch(
         self, model: str, inputs: int, tokens: int, padding: float, processor_seconds: float
     ) -> None:
-        """Count a batch; `padding` is the share of its positions without a token.
-
-        `processor_seconds` are those of the thread that ran it.
-        """
         self._batch_inputs[model].observe(inputs)
         self._batch_tokens[model].observe(tokens)
         self._padding[model].observe(padding)
         self._encoder_time[model].inc(processor_seconds)
 
     def untypical(self, model: str, inputs: int) -> None:
-        """Count inputs that are unlike the training sentences."""
         self._untypical[model].inc(inputs)
 
     def cache(self, name: str, hits: int, misses: int) -> None:
-        """Count a request's cache hits and misses."""
         self._hits[name].inc(hits)
         self._misses[name].inc(misses)
 
     def waiting(self, items: Mapping[str, int]) -> None:
-        """Set the numbers of waiting items, by stage."""
         for stage, number in items.items():
             self._queue[stage].set(number)
 

@@ -5,8 +5,6 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from fastapi import FastAPI
-
 from heedful.app.http.body import NDJSON
 from heedful.app.http.inference_route import InferenceRoute
 from heedful.app.http.request_record import PUBLIC
@@ -78,11 +76,10 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
 "string" for a model, which no service has."""
 
 
-def openapi(app: FastAPI, routes: Collection[InferenceRoute]) -> dict[str, Any]:
-    """The OpenAPI document. `routes` are the inference routes."""
+def with_details(document: dict[str, Any], routes: Collection[InferenceRoute]) -> dict[str, Any]:
+    """FastAPI's document with the rest of ours. `routes` are the inference routes."""
     inference_paths = {route.path for route in routes}
     ndjson_paths = {route.path for route in routes if route.takes_ndjson}
-    document = FastAPI.openapi(app)
     document["servers"] = [{"url": "."}]  # where the document is, behind a proxy's path too
     components = document["components"]
     scheme = {"type": "http", "scheme": "bearer", "description": "Where the service has keys."}
