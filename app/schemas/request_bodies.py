@@ -76,20 +76,23 @@ Truncate = Annotated[
         "null takes the setting HEEDFUL_TRUNCATE."
     ),
 ]
+
+
+def _not_truncated(long: str | None, info: ValidationInfo) -> str | None:
+    """Refuse `long` where `truncate` is true."""
+    if long and info.data.get("truncate"):
+        raise unsupported("a text is cut or has the mean of its windows; leave one of the two out")
+    return long
+
+
 Long = Annotated[
     Literal["mean"] | None,
+    AfterValidator(_not_truncated),
     Field(
         description="mean: a text that is too long for the model has the mean of its windows' "
         "vectors. It may not be sent with truncate."
     ),
 ]
-
-
-def not_both(long: str | None, info: ValidationInfo) -> str | None:
-    """Refuse `long` where `truncate` is true."""
-    if long and info.data.get("truncate"):
-        raise unsupported("a text is cut or has the mean of its windows; leave one of the two out")
-    return long
 
 
 class Request(StrictModel):
@@ -144,7 +147,7 @@ class EmbedRequest(Request, Truncation):
         "float32",
         description="int8 and uint8 send a byte a value, binary and ubinary a bit: eight values in a number.",
     )
-    long: Annotated[Long, AfterValidator(not_both)] = None
+    long: Long = None
     prompt_name: PromptName = None
 
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
 from heedful.app.schemas.base import FIRST_ERROR, InputList, OpenModel, refused
-from heedful.app.schemas.request_bodies import Long, Truncate, not_both
+from heedful.app.schemas.request_bodies import Long, Truncate
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
@@ -23,7 +23,7 @@ MAX_DIMENSIONS = 32
 
 class InferParameters(OpenModel):
     truncate: Truncate = None
-    long: Annotated[Long, AfterValidator(not_both)] = None
+    long: Long = None
 
 
 def _flat(data: list[Any]) -> list[str]:

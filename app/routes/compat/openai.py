@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, cast
 
 import orjson
 from fastapi import APIRouter, Request
-from pydantic import AfterValidator, BaseModel, Field, Tag
+from pydantic import BaseModel, Field, Tag
 from starlette.responses import Response
 
 from heedful.app.http import responses
@@ -14,7 +14,7 @@ from heedful.app.routes.status import ready_service
 from heedful.app.schemas import tree_bodies
 from heedful.app.schemas.base import FullList, InputList, OpenModel, Text, by_tag
 from heedful.app.schemas.openapi_responses import error_responses
-from heedful.app.schemas.request_bodies import Dimensions, Long, OutputDtype, Truncate, not_both
+from heedful.app.schemas.request_bodies import Dimensions, Long, OutputDtype, Truncate
 from heedful.app.state import state_of
 from heedful.runtime.answers import as_precision
 from heedful.runtime.errors import UnknownModel
@@ -54,7 +54,7 @@ class EmbeddingsRequest(OpenModel):
         description="Voyage's and Mistral's: int8 and uint8 send a byte a value, binary and ubinary a bit.",
     )
     truncate: Truncate = None
-    long: Annotated[Long, AfterValidator(not_both)] = Field(
+    long: Long = Field(
         None, description="mean is the default, unless truncate is sent or HEEDFUL_TRUNCATE set."
     )
     user: str | None = Field(None, description="OpenAI's. Ignored and not stored.")
