@@ -5,7 +5,7 @@ same time, as curl does.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import orjson
@@ -22,7 +22,10 @@ MAX_LINES = 64
 
 
 async def stream(
-    answer: Callable[[int, bytes], Awaitable[bytes]], scope: Scope, receive: Receive, send: Send
+    answer: Callable[[int, bytes], Coroutine[Any, Any, bytes]],
+    scope: Scope,
+    receive: Receive,
+    send: Send,
 ) -> None:
     """Send what `answer` makes of each line's number and bytes.
 
@@ -33,7 +36,7 @@ async def stream(
     state = state_of(scope["app"])
     limit, max_bytes = state.settings.request_timeout, state.settings.max_body_bytes
     queue: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue(MAX_LINES)
-    budget = _Budget(max_bytes)
+    in_flight: dict[asyncio.Task[bytes], int] = {}  # bytes of the line that a task answers
     headers = [(b"content-type", NDJSON.encode())]
 
     async def send_on(message: Message) -> None:
@@ -50,12 +53,6 @@ async def stream(
             task = await queue.get()
         await send_on({"type": "http.response.body", "body": b""})
 
-    async def answer_within_budget(number: int, line: bytes) -> bytes:
-        try:
-            return await answer(number, line)
-        finally:
-            budget.give_back(len(line))
-
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(write())
@@ -67,8 +64,12 @@ async def stream(
                             "the service is stopping: send this line and the rest again"
                         )
                     if line.strip():
-                        await budget.take(len(line))
-                        await queue.put(group.create_task(answer_within_budget(number, line)))
+                        while in_flight and sum(in_flight.values()) + len(line) > max_bytes:
+                            await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
+                        task = group.create_task(answer(number, line))
+                        in_flight[task] = len(line)
+                        task.add_done_callback(in_flight.pop)
+                        await queue.put(task)
                     number += 1
             except RequestError as error:
                 await queue.put(group.create_task(_error_line(number, error)))
@@ -115,23 +116,3 @@ async def _error_line(number: int, error: RequestError) -> bytes:
 def written_line(head: dict[str, Any], rest: bytes) -> bytes:
     """The fields of `head`, and those written in `rest`."""
     return orjson.dumps(head)[:-1] + b"," + rest + b"}\n"
-
-
-class _Budget:
-    """Bytes of lines in flight."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._used = 0
-        self._freed = asyncio.Event()
-
-    async def take(self, count: int) -> None:
-        """Wait until `count` bytes fit. While no line is in flight, any do."""
-        while self._used and self._used + count > self._limit:
-            self._freed.clear()
-            await self._freed.wait()
-        self._used += count
-
-    def give_back(self, count: int) -> None:
-        self._used -= count
-        self._freed.set()
