@@ -63,16 +63,10 @@ async def nli(body: request_bodies.NLIRequest, request: InferenceRequest) -> Res
     model = request.bind("nli", body.model)
     many = isinstance(body, request_bodies.ManyPairs)
     pairs = body.pairs if isinstance(body, request_bodies.ManyPairs) else [body]
-    inputs = tree_bodies.read(
-        [item for pair in pairs for item in (pair.premise, pair.hypothesis)],
-        [
-            f"pairs[{i}].{side}" if many else side
-            for i in range(len(pairs))
-            for side in ("premise", "hypothesis")
-        ],
-        "pairs",
-        texts_per_row=2,
-    )
+    items = [item for pair in pairs for item in (pair.premise, pair.hypothesis)]
+    sides = ["premise", "hypothesis"]
+    paths = [f"pairs[{i}].{side}" for i in range(len(pairs)) for side in sides] if many else sides
+    inputs = tree_bodies.read(items, paths, "pairs", texts_per_row=2)
     truncate = request.truncates(body.truncate)
     result = await request.run(model.classify(inputs, truncate=truncate, trust=body.trust))
     scores = result.value

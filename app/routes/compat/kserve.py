@@ -4,7 +4,6 @@ import importlib.metadata
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
@@ -19,7 +18,6 @@ from heedful.app.routes.compat.kserve_tensors import (
     InferParameters,
     InferRequest,
     OutputTensor,
-    Signature,
     TensorMetadata,
     metadata,
     read_inputs,
@@ -28,10 +26,9 @@ from heedful.app.routes.compat.kserve_tensors import (
 from heedful.app.routes.status import ready_processes, ready_service
 from heedful.app.schemas.openapi_responses import error_responses
 from heedful.app.schemas.response_bodies import ProtocolError
-from heedful.runtime.answers import Result, chosen
+from heedful.runtime.answers import chosen
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import UnknownModel
-from heedful.runtime.inference import Inference
 
 TAG = "Open Inference Protocol"
 BINARY = b"inference-header-content-length"
@@ -146,7 +143,17 @@ async def infer(body: InferRequest, request: InferenceRequest) -> Response:
     id_field = {} if body.id is None else {"id": responses.repeatable(body.id, "id")}
     signature = SIGNATURES[_card(request).kind]
     model = request.bind(signature.task, request.path_params["model"])
-    result = await _run(model, signature, body, request)
+    inputs = read_inputs(body.inputs, signature)
+    parameters = body.parameters or InferParameters()
+    truncate, mean = request.truncates(parameters.truncate), parameters.long == "mean"
+    if signature.task == "embed":
+        result = await request.run(
+            model.embed(inputs, truncate=truncate, mean=mean, normalize=True)
+        )
+    elif signature.task == "relatedness":
+        result = await request.run(model.relatedness(inputs, truncate=truncate))
+    else:
+        result = await request.run(model.classify(inputs, truncate=truncate))
     values = np.asarray(result.value)
     numbers = values.astype(np.float32, copy=False).reshape(-1)
     outputs: list[dict[str, Any]] = [
@@ -159,20 +166,6 @@ async def infer(body: InferRequest, request: InferenceRequest) -> Response:
         )
     fields = {"model_name": model.card.name, "model_version": model.card.version}
     return responses.json({**fields, **id_field, "outputs": wanted_outputs(outputs, body)})
-
-
-async def _run(
-    model: Inference, signature: Signature, body: InferRequest, request: InferenceRequest
-) -> Result[npt.NDArray[Any]]:
-    inputs = read_inputs(body.inputs, signature)
-    parameters = body.parameters or InferParameters()
-    mean = parameters.long == "mean"
-    truncate = request.truncates(parameters.truncate)
-    if signature.task == "embed":
-        return await request.run(model.embed(inputs, truncate=truncate, mean=mean, normalize=True))
-    if signature.task == "relatedness":
-        return await request.run(model.relatedness(inputs, truncate=truncate))
-    return await request.run(model.classify(inputs, truncate=truncate))
 
 
 def _card(request: Request) -> Card:
