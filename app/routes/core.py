@@ -33,11 +33,7 @@ HUB = "parameters."
 router = APIRouter(route_class=InferenceRoute, tags=["models"])
 
 
-@router.post(
-    "/embed",
-    response_model=list[list[float]],
-    responses=openapi_responses.IN_BYTES,
-)
+@router.post("/embed", response_model=list[list[float]], responses=openapi_responses.IN_BYTES)
 async def embed(body: request_bodies.EmbedRequest, request: InferenceRequest) -> Response:
     """One row of numbers for each input, in order; as bytes for `Accept: application/octet-stream`."""
     dtype, precision = responses.wanted_dtype(request.scope), body.precision
@@ -54,7 +50,7 @@ async def embed(body: request_bodies.EmbedRequest, request: InferenceRequest) ->
         )
         return responses.written_json(result.value)
     vectors = as_precision((await request.run(engine_request)).value, precision)
-    return responses.ArrayBytes(vectors, dtype) if dtype else responses.json(vectors)
+    return responses.array_bytes(vectors, dtype) if dtype else responses.json(vectors)
 
 
 @router.post("/nli", response_model=response_bodies.NLIAnswer | response_bodies.NLIAnswers)
