@@ -6,9 +6,10 @@ import contextlib
 import gzip
 import io
 import json
+import math
 import zlib
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import orjson
@@ -117,7 +118,7 @@ def parse_json(body: bytes) -> Any:
         if b"\\u" in body:  # it may hold lone surrogates
             with contextlib.suppress(ValueError, RecursionError):
                 return json.loads(
-                    body.decode(), parse_constant=_refuse_constant, parse_float=_finite_float
+                    body.decode(), parse_constant=_finite_float, parse_float=_finite_float
                 )
         try:
             body.decode()
@@ -149,13 +150,9 @@ def _check_containers(body: bytes) -> None:
         )
 
 
-def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(constant)
-
-
-def _finite_float(digits: str) -> float:
-    """Refuse a number that overflows to infinity, as orjson does."""
-    number = float(digits)
-    if abs(number) == float("inf"):
-        raise ValueError(digits)
+def _finite_float(text: str) -> float:
+    """Refuse NaN, Infinity and a number that overflows to it, as orjson does."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
     return number

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -65,11 +64,14 @@ async def nli(body: request_bodies.NLIRequest, request: InferenceRequest) -> Res
     inputs = tree_bodies.read(items, paths, "pairs", texts_per_row=2)
     truncate = request.truncates(body.truncate)
     result = await request.run(model.classify(inputs, truncate=truncate, trust=body.trust))
-    scores = result.value
-    judgements = [_judgement(row, result.card.labels) for row in scores]
-    # `result.trust` is empty unless requested.
-    for judgement, trust in zip(judgements, result.trust, strict=False):
-        judgement["trust"] = trust
+    labels = result.card.labels
+    judgements: list[dict[str, Any]] = []
+    for i, row in enumerate(result.value):
+        scores = dict(zip(labels, row, strict=True))
+        in_order = {label: scores[label] for label in NLI_LABELS}
+        judgements.append({"label": labels[int(row.argmax())], "scores": in_order})
+        if body.trust:
+            judgements[i]["trust"] = result.trust[i]
     return responses.json({"results": judgements} if many else judgements[0])
 
 
@@ -210,12 +212,3 @@ async def explain(body: explain_bodies.ExplainRequest, request: InferenceRequest
     texts, explained = result.value
     fields = explanation(model.card, texts, explained)
     return responses.json({**fields, "trust": result.trust[0]} if body.trust else fields)
-
-
-def _judgement(row: npt.NDArray[Any], labels: tuple[str, ...]) -> dict[str, Any]:
-    """The most probable of an NLI model's three labels, and the probability of each."""
-    scores = dict(zip(labels, row, strict=True))
-    return {
-        "label": labels[int(row.argmax())],
-        "scores": {label: scores[label] for label in NLI_LABELS},
-    }

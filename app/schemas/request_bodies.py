@@ -29,9 +29,8 @@ from heedful.app.schemas.huggingface_bodies import (
     PARAMETERS,
     HubFields,
     LabelNames,
-    MultiLabel,
-    Template,
     TopK,
+    ZeroShotOptions,
     ZeroShotParameters,
 )
 from heedful.app.schemas.tree_bodies import Item, TaggedTextOrTree
@@ -180,13 +179,11 @@ class RelatednessRequest(TruncateOption, ConfidenceOption):
     pairs: InputList[TwoTexts]
 
 
-class ClassifyRequest(TruncateOption, HubFields, ConfidenceOption):
+class ClassifyRequest(TruncateOption, ZeroShotOptions, HubFields, ConfidenceOption):
     inputs: Items
     labels: LabelNames = Field(
         None, description="Labels of the client's, in place of those of a model."
     )
-    hypothesis_template: Template = None
-    multi_label: MultiLabel = None
     parameters: ZeroShotParameters | None = PARAMETERS
     top_k: TopK = None
 

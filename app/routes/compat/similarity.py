@@ -211,9 +211,7 @@ async def _rerank_documents(
 def _repeated(document: str | Document, index: int) -> dict[str, Any]:
     if isinstance(document, str):
         return {"text": document}
-    return responses.repeatable(
-        {"text": document.text, **(document.model_extra or {})}, f"documents[{index}]"
-    )
+    return responses.repeatable(document.model_dump(), f"documents[{index}]")
 
 
 async def _ranked(
