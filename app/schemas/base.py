@@ -18,8 +18,6 @@ from pydantic_core import PydanticCustomError
 
 MAX_FIELDS = 256
 """Above this many fields an object is refused without a check of each. No schema has as many."""
-IGNORE_UNKNOWN = ConfigDict(extra="allow")
-"""For a request's schema: the header X-Ignored-Fields names unknown fields, which change nothing."""
 MAX_NAMES, MAX_LENGTH = 20, 64
 """Limits of the header: names in it, and characters of a name."""
 MAX_ITEMS = 20
@@ -82,9 +80,9 @@ class StrictModel(BaseModel):
 
 
 class OpenModel(StrictModel):
-    """Ignores unknown fields, as IGNORE_UNKNOWN says."""
+    """Unknown fields change nothing: the header X-Ignored-Fields names them. The last of a class's bases."""
 
-    model_config = IGNORE_UNKNOWN
+    model_config = ConfigDict(extra="allow")
 
 
 ANY_OF = Field(json_schema_extra=lambda schema: schema.update(anyOf=schema.pop("oneOf")))

@@ -1,7 +1,7 @@
 """Bodies of requests. They are strict: no type is coerced.
 
 Each field that TEI defines for a route is known here. A field is refused by name if it would change the answer and no
-model here supports it. TEI's routes ignore unknown fields (`IGNORE_UNKNOWN`), the others refuse them.
+model here supports it. TEI's routes ignore unknown fields (`OpenModel`), the others refuse them.
 """
 
 from typing import Annotated, Literal
@@ -17,8 +17,8 @@ from pydantic import (
 )
 
 from heedful.app.schemas.base import (
-    IGNORE_UNKNOWN,
     InputList,
+    OpenModel,
     StrictModel,
     Text,
     by_shape,
@@ -136,9 +136,7 @@ class ConfidenceOption(StrictModel):
     trust: bool = Field(False, description="Also say how far each answer can be trusted.")
 
 
-class EmbedRequest(Request, Truncation):
-    model_config = IGNORE_UNKNOWN
-
+class EmbedRequest(Request, Truncation, OpenModel):
     inputs: Items
     normalize: bool = Field(True, description="Scale each row to length 1.")
     dimensions: Dimensions = None
@@ -188,9 +186,7 @@ class ClassifyRequest(TruncateOption, ZeroShotOptions, HubFields, ConfidenceOpti
     top_k: TopK = None
 
 
-class TokenizeRequest(TruncateOption):
-    model_config = IGNORE_UNKNOWN
-
+class TokenizeRequest(TruncateOption, OpenModel):
     inputs: Texts
     add_special_tokens: bool = Field(
         True,

@@ -41,9 +41,7 @@ def _flat(data: list[Any]) -> list[str]:
 
 class Tensor(OpenModel):
     name: str
-    shape: Annotated[list[Annotated[int, Field(ge=0)]], FIRST_ERROR] = Field(
-        max_length=MAX_DIMENSIONS
-    )
+    shape: list[Annotated[int, Field(ge=0)]] = Field(max_length=MAX_DIMENSIONS, fail_fast=True)
     datatype: Literal["BYTES"]
     data: Annotated[list[Any], AfterValidator(_flat)] = Field(
         description="Texts; they may be nested.", json_schema_extra={"minItems": 1}

@@ -11,9 +11,8 @@ from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.schemas import request_bodies
 from heedful.app.schemas.base import (
-    FIRST_ERROR,
-    IGNORE_UNKNOWN,
     InputList,
+    OpenModel,
     Text,
     by_tag,
     unsupported,
@@ -32,9 +31,7 @@ router = APIRouter(route_class=InferenceRoute, tags=["models"])
 
 
 class TextOrPair(RootModel[list[str]]):
-    root: Annotated[list[Text], FIRST_ERROR] = Field(
-        json_schema_extra={"minItems": 1, "maxItems": 2}
-    )
+    root: list[Text] = Field(fail_fast=True, json_schema_extra={"minItems": 1, "maxItems": 2})
 
     @field_validator("root")
     @classmethod
@@ -65,9 +62,7 @@ def _shape(value: object) -> str | None:
     return None
 
 
-class PredictRequest(request_bodies.Request, request_bodies.Truncation, HubFields):
-    model_config = IGNORE_UNKNOWN
-
+class PredictRequest(request_bodies.Request, request_bodies.Truncation, HubFields, OpenModel):
     inputs: Annotated[
         Annotated[Text, Tag("<text>")]
         | Annotated[TextOrPair, Tag("<row>")]

@@ -12,7 +12,6 @@ from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.schemas import request_bodies
 from heedful.app.schemas.base import (
     ANY_OF,
-    IGNORE_UNKNOWN,
     InputList,
     OpenModel,
     Text,
@@ -33,22 +32,16 @@ class Sentences(OpenModel):
     sentences: InputList[Text]
 
 
-class Parameters(request_bodies.Truncation):
-    model_config = IGNORE_UNKNOWN
-
+class Parameters(request_bodies.Truncation, OpenModel):
     prompt_name: request_bodies.PromptName = None
 
 
-class SimilarityRequest(request_bodies.Request):
-    model_config = IGNORE_UNKNOWN
-
+class SimilarityRequest(request_bodies.Request, OpenModel):
     inputs: Sentences
     parameters: Parameters | None = None
 
 
-class RerankRequest(request_bodies.Request, request_bodies.Truncation):
-    model_config = IGNORE_UNKNOWN
-
+class RerankRequest(request_bodies.Request, request_bodies.Truncation, OpenModel):
     query: Text
     texts: InputList[Text]
     return_text: bool = False
