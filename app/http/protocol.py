@@ -1,8 +1,8 @@
 """A client connection: uvicorn's HTTP protocol with the limits that it lacks, and the service's error envelope.
 
 uvicorn documents no limit of a request's head, of the time that a head takes, of answers that a client does not read,
-or of pipelined requests. So this file and app/process/server.py use names of uvicorn that it does not document;
-mypy --strict fails when it drops one of them, and pyproject.toml bounds the version.
+or of pipelined requests. So this file and app/process/server.py use the names in `UVICORN`, documented or not;
+tests/app/test_protocol.py fails when uvicorn drops one of them, and pyproject.toml bounds the version.
 """
 
 import asyncio
@@ -20,6 +20,24 @@ from heedful.app import errors
 from heedful.app.http import request_record
 from heedful.app.state import state_of
 from heedful.runtime.errors import RequestError, Unavailable
+
+UVICORN = {
+    "uvicorn.protocols.http.httptools_impl.HttpToolsProtocol": (
+        "connections cycle expect_100_continue flow headers loop parser pipeline scope timeout_keep_alive transport "
+        "url connection_made connection_lost data_received on_message_begin on_url on_header on_headers_complete "
+        "on_body on_message_complete on_response_complete shutdown timeout_keep_alive_handler "
+        "_unset_keepalive_if_required"
+    ),
+    "uvicorn.protocols.http.httptools_impl.RequestResponseCycle": (
+        "disconnected keep_alive message_event more_body response_complete response_started transport"
+    ),
+    "uvicorn.protocols.http.flow_control.FlowControl": "pause_reading resume_reading",
+    "uvicorn.server.Server": (
+        "config server_state servers should_exit startup shutdown on_tick run lifespan"
+    ),
+    "uvicorn.server.ServerState": "connections default_headers tasks",
+}
+"""The names of uvicorn that are used, by class: attributes, and methods that are called or overridden."""
 
 log = logging.getLogger("heedful.access")
 

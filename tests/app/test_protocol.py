@@ -4,6 +4,8 @@ The limits are short, so that they end here soon. tests/faults has floods, and p
 """
 
 import http.client
+import importlib
+import inspect
 import json
 import re
 import socket
@@ -14,6 +16,7 @@ from functools import partial
 import httpx
 import pytest
 
+from heedful.app.http.protocol import UVICORN
 from tests.app.conftest import KEY, MAX_CONNECTIONS
 from tests.app.posting import bearer
 from tests.app.two_processes import (
@@ -155,6 +158,16 @@ def test_who_sends_the_whole_body_first_gets_the_early_answer(
     assert answer.startswith(b"HTTP/1.1 %b " % status)
     assert b"connection: close" in answer
     assert json.loads(body)["error"]
+
+
+def test_every_name_of_uvicorn_that_is_used_is_there() -> None:
+    for name, attributes in UVICORN.items():
+        module, _, kind = name.rpartition(".")
+        source = getattr(importlib.import_module(module), kind)
+        text = inspect.getsource(source)  # of which some names are set in __init__
+        for attribute in attributes.split():
+            there = hasattr(source, attribute) or re.search(rf"\bself\.{attribute}\b", text)
+            assert there, (name, attribute)
 
 
 @pytest.mark.parametrize("at_once", [True, False])
