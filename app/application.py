@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import importlib.metadata
-from collections.abc import AsyncIterator, Callable, Sequence
+import resource
+from collections.abc import AsyncIterator
 from dataclasses import fields
 from functools import partial
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
@@ -13,7 +15,6 @@ from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp
 
-from heedful.app.http import responses
 from heedful.app.http.auth import ApiKey, Keys
 from heedful.app.http.body import BodyLimit
 from heedful.app.http.framework_errors import CrossOrigin
@@ -21,15 +22,17 @@ from heedful.app.http.inference_route import InferenceRoute
 from heedful.app.http.request_record import Recorder
 from heedful.app.observability.metrics import Metrics
 from heedful.app.observability.tracing import Tracing
-from heedful.app.process.descriptors import max_connections
 from heedful.app.process.table import ProcessTable, Slot
 from heedful.app.routes import core, openapi_document, pages, status
 from heedful.app.routes.compat import cohere, huggingface, kserve, openai, predict, similarity
+from heedful.app.schemas.openapi_responses import ARRAY_HEADERS
 from heedful.app.settings import Settings
 from heedful.app.state import AppState
 from heedful.runtime.bundles.loader import Loaded
 from heedful.runtime.service import Options, Service
 
+OTHER_FILES = 64
+"""Files that a process may have open for other things than connections."""
 ROUTERS = (
     core.router,
     huggingface.router,
@@ -47,13 +50,8 @@ ROUTERS = (
 )
 ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 INFERENCE_ROUTES = [route for route in ROUTES if isinstance(route, InferenceRoute)]
-ROUTES_BY_PATH: dict[tuple[str, str], ASGIApp] = {  # FastAPI's search takes 20 µs
-    (method, route.path): route.app
-    if isinstance(route, InferenceRoute)
-    else AsyncExitStackMiddleware(route.app)
-    for route in ROUTES
-    for method in route.methods or ()
-    if not route.param_convertors
+POSTED: dict[str, ASGIApp] = {  # FastAPI's search takes 20 µs
+    route.path: route.app for route in INFERENCE_ROUTES if not route.param_convertors
 }
 
 
@@ -65,6 +63,9 @@ class Application(FastAPI):
         for layer, args, options in reversed(self.user_middleware):
             app = layer(app, *args, **options)
         return app
+
+    def openapi(self) -> dict[str, Any]:
+        return openapi_document.with_details(super().openapi(), INFERENCE_ROUTES)
 
 
 def create_app(
@@ -80,11 +81,14 @@ def create_app(
     tracing = Tracing.from_environment()
     options = Options(**{field.name: getattr(settings, field.name) for field in fields(Options)})
     service = Service(options, metrics, loaded)
+    open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     connections = (
-        max(1, settings.max_connections // size) if settings.max_connections else max_connections()
+        settings.max_connections // size if settings.max_connections else open_files - OTHER_FILES
     )
     keys = Keys(settings)
-    state = AppState(settings, service, metrics, slot, connections, keys, loaded is not None)
+    state = AppState(
+        settings, service, metrics, slot, max(1, connections), keys, loaded is not None
+    )
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -114,8 +118,6 @@ def create_app(
     app.state.heedful = state
     # In place of include_router, whose matching and contexts take 10 µs of each request.
     app.router.routes.extend([*ROUTES, *pages.FILES])
-    document = partial(openapi_document.openapi, app, INFERENCE_ROUTES)
-    app.openapi = document  # type: ignore[method-assign]  # as FastAPI documents it
     return app
 
 
@@ -124,28 +126,16 @@ def _middleware(
 ) -> list[Middleware]:
     """Outermost first: the record, with headers for other origins; the API key; the limit of Content-Length."""
     paths = {route.path for route in ROUTES} | pages.PATHS
-    cors = {"cors": _cross_origin(settings.cors_origins)} if settings.cors_origins else {}
-    layers = [Middleware(Recorder, metrics=metrics, paths=paths, tracing=tracing, **cors)]
+    recorder = Middleware(Recorder, metrics=metrics, paths=paths, tracing=tracing)
+    if settings.cors_origins:
+        recorder.kwargs["cors"] = partial(
+            CrossOrigin,
+            allow_origins=settings.cors_origins,
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=[*openapi_document.HEADERS, *ARRAY_HEADERS],
+        )
+    layers = [recorder]
     if keys.needed:
         layers.append(Middleware(ApiKey, keys=keys, pages=pages.PATHS, names=settings.metrics_keys))
-    return [*layers, Middleware(BodyLimit, limit=settings.max_body_bytes, routes=ROUTES_BY_PATH)]
-
-
-def _cross_origin(origins: Sequence[str]) -> Callable[[ASGIApp], ASGIApp]:
-    exposed_headers = [
-        "Retry-After",
-        "Server-Timing",
-        *responses.ARRAY_HEADERS,
-        "X-Ignored-Fields",
-        "X-Request-Id",
-        "X-Truncated",
-        "X-Warning",
-        "X-Windows",
-    ]
-    return partial(
-        CrossOrigin,
-        allow_origins=origins,
-        allow_methods=["*"],
-        allow_headers=["*"],
-        expose_headers=exposed_headers,
-    )
+    return [*layers, Middleware(BodyLimit, limit=settings.max_body_bytes, posted=POSTED)]

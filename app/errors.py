@@ -135,20 +135,21 @@ def envelope(error: RequestError, *, text: bool = False) -> bytes:
 def raw_response(error: RequestError, request_id: str) -> bytes:
     """A complete HTTP response that closes its connection, for errors that no application answers."""
     status, body = HTTPStatus(status_of(error)), envelope(error)
-    retry = f"retry-after: {error.retry_after}\r\n" if isinstance(error, Overloaded) else ""
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\n"
         f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
-        f"{retry}x-request-id: {request_id}\r\nconnection: close\r\n\r\n"
+        f"x-request-id: {request_id}\r\nconnection: close\r\n\r\n"
     )
     return head.encode() + body
 
 
-def bad_input(errors: Sequence[Any]) -> BadInput:
+def bad_input(errors: Sequence[Any]) -> BadInput | TooManyInputs:
     """pydantic's first error as ours: "inputs[3]: must be a string"."""
     first = errors[0]
     param = _field(first["loc"])
     kind = first["type"]
+    if kind == "too_many_inputs":
+        return TooManyInputs(f"{param} {first['msg']}", param=param)
     if kind == "missing":
         message, code = "is required", "missing_field"
     elif kind == "extra_forbidden":
@@ -158,7 +159,7 @@ def bad_input(errors: Sequence[Any]) -> BadInput:
         if kind in MESSAGES:
             message = MESSAGES[kind].format_map(first.get("ctx", {}))
         code = "invalid_type" if kind.endswith("_type") else "invalid_value"
-        code = kind if kind in ("unsupported", "invalid_input") else code
+        code = {"unsupported": "unsupported", "value_error": "invalid_input"}.get(kind, code)
     return BadInput(f"{param or 'the body'}: {message}", param=param, code=code)
 
 

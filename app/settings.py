@@ -38,11 +38,6 @@ def _split(value: object) -> object:
     return value
 
 
-def _none_if_empty(value: object) -> object:
-    """None for "", to which Compose's ${TLS_CERT:-} sets a variable, and which as a path is the working directory."""
-    return None if value == "" else value
-
-
 def _not_empty(value: object) -> object:
     """Refuse "" for a path without which the service would serve other models, or without keys."""
     if value == "":
@@ -50,7 +45,8 @@ def _not_empty(value: object) -> object:
     return value
 
 
-OptionalPath = Annotated[Path | None, BeforeValidator(_none_if_empty)]
+OptionalPath = Annotated[Path | None, BeforeValidator(lambda path: path or None)]
+"""None for "" too, to which Compose's ${TLS_CERT:-} sets a variable, and which as a path is the working directory."""
 
 
 def _pairs(value: object) -> object:

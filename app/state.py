@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
@@ -20,17 +20,13 @@ from heedful.app.settings import Settings
 from heedful.runtime.errors import StartupError, Unavailable
 from heedful.runtime.service import Reloaded, Service
 
+if TYPE_CHECKING:  # it imports state_of
+    from heedful.app.http.protocol import Protocol
+
 log = logging.getLogger("heedful.server")
 
 RELOAD_SECONDS = 60.0
 """How long a reload waits for the other serving processes."""
-
-
-class Connection(Protocol):
-    """A client's connection."""
-
-    def close_idle(self, limit: str) -> None:
-        """Close it, which has no request in progress, and count it under this limit."""
 
 
 @dataclass(slots=True)
@@ -49,7 +45,7 @@ class AppState:
     """Whether the service was created with its models, which the parent has loaded."""
     deadlines: Deadlines = field(default_factory=Deadlines)
     """The time limits of the requests in progress."""
-    waiting: dict[Connection, None] = field(default_factory=dict)
+    waiting: dict["Protocol", None] = field(default_factory=dict)
     """Connections without a request in progress, the oldest first."""
     running: Collection[object] = ()
     """The server's tasks, one for each request in progress; empty where another server runs the application."""
@@ -146,15 +142,11 @@ class AppState:
         # The first process that is ready reports the reload, when all have done it.
         if self.slot.table.ready()[:1] in ([], [self.slot]):
             await self._until_reloaded(requested)
-            self._record_reload(result)
+            self.metrics.reloads["refused" if result.refused else "ok"].inc()
+            for reason in result.refused:
+                log.error("bundle refused, the model served before stays: %s", reason)
+            log.info("reloaded: %s new, %s removed", _names(result.loaded), _names(result.removed))
         return result
-
-    def _record_reload(self, result: Reloaded) -> None:
-        """Count and log a reload, once for all processes."""
-        self.metrics.reloads["refused" if result.refused else "ok"].inc()
-        for reason in result.refused:
-            log.error("bundle refused, the model served before stays: %s", reason)
-        log.info("reloaded: %s new, %s removed", _names(result.loaded), _names(result.removed))
 
     def _publish_models(self) -> None:
         self.metrics.models(self.service.registry.cards.values(), self.service.registry.provider)

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import logging
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -106,13 +106,9 @@ class Keys:
 class ApiKey:
     """Refuses requests without `Authorization: Bearer KEY`, but for PUBLIC routes and GET of `pages`."""
 
-    def __init__(
-        self, app: ASGIApp, *, keys: Keys, pages: Collection[str] = (), names: bool = False
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, keys: Keys, pages: frozenset[str], names: bool) -> None:
         """With `names`, requests are counted by the names of their keys."""
-        self._app = app
-        self._keys, self._names = keys, names
-        self._pages = frozenset(pages)
+        self._app, self._keys, self._pages, self._names = app, keys, pages, names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._is_public(scope):
@@ -121,9 +117,7 @@ class ApiKey:
             key = self._keys.find(secret.strip()) if scheme.lower() == "bearer" else None
             if key is None:
                 message = "send the API key as 'Authorization: Bearer KEY'"
-                refusal = errors.Refused(message, code="unauthorized")
-                await record.refuse(refusal)(scope, receive, send)
-                return
+                raise errors.Refused(message, code="unauthorized")
             record.key, record.bulk = key.name if self._names else None, record.bulk or key.bulk
         await self._app(scope, receive, send)
 

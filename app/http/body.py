@@ -6,9 +6,10 @@ import contextlib
 import gzip
 import io
 import json
+import math
 import zlib
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import orjson
@@ -17,7 +18,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heedful.app.errors import BodyTooLarge, MalformedBody, body_too_large
 from heedful.app.http.request_record import RECORD, Record
-from heedful.runtime.errors import TooManyInputs
 
 NDJSON = "application/x-ndjson"
 """A request a line (app.http.ndjson)."""
@@ -25,12 +25,6 @@ MAX_DEPTH = 64
 """Levels of lists and objects in a body: no route needs as many, and code that walks them uses the stack."""
 MAX_CONTAINERS = 2**21
 """Lists and objects in a body. 16 MiB of trees hold 1.3 million if each word is a letter."""
-NO_INPUTS = frozenset({"displacy"})
-"""Fields whose lists are not inputs of the request."""
-INPUTS = frozenset({"documents", "input", "inputs", "pairs", "sentences", "texts"})
-"""Fields whose lists are inputs. Lists in other fields belong to no route, or are wrong there."""
-LIMITED = frozenset({"candidate_labels", "embedding_types", "labels"})
-"""Fields whose lists have another limit, that of their schema."""
 
 _STEPS = bytes.maketrans(b'"[{]}', b"\x00\x01\x01\xff\xff")
 _OTHER_BYTES = bytes(set(range(256)) - set(b'"[{]}'))
@@ -39,24 +33,21 @@ _OTHER_BYTES = bytes(set(range(256)) - set(b'"[{]}'))
 class BodyLimit:
     """Refuses a request whose Content-Length is more than `limit` bytes, without reading it.
 
-    For NDJSON the limit is that of a line. Requests for a method and path in `routes` go there, others to `app`.
+    For NDJSON the limit is that of a line. A POST to a path in `posted` goes there, all else to `app`.
     """
 
-    def __init__(
-        self, app: ASGIApp, *, limit: int, routes: Mapping[tuple[str, str], ASGIApp]
-    ) -> None:
-        self._app, self._limit, self._routes = app, limit, routes
+    def __init__(self, app: ASGIApp, *, limit: int, posted: Mapping[str, ASGIApp]) -> None:
+        self._app, self._limit, self._posted = app, limit, posted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             record: Record = scope[RECORD]
             announced = record.headers.get(b"content-length", b"")
             if announced.isdigit() and int(announced) > self._limit and record.media != NDJSON:
-                await record.refuse(body_too_large(self._limit))(scope, receive, send)
+                raise body_too_large(self._limit)
+            if scope["method"] == "POST" and scope["path"] in self._posted:
+                await self._posted[scope["path"]](scope, receive, send)
                 return
-            route = self._routes.get((scope["method"], scope["path"]), self._app)
-            await route(scope, receive, send)
-            return
         await self._app(scope, receive, send)
 
 
@@ -127,7 +118,7 @@ def parse_json(body: bytes) -> Any:
         if b"\\u" in body:  # it may hold lone surrogates
             with contextlib.suppress(ValueError, RecursionError):
                 return json.loads(
-                    body.decode(), parse_constant=_refuse_constant, parse_float=_finite_float
+                    body.decode(), parse_constant=_finite_float, parse_float=_finite_float
                 )
         try:
             body.decode()
@@ -159,36 +150,9 @@ def _check_containers(body: bytes) -> None:
         )
 
 
-def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(constant)
-
-
-def _finite_float(digits: str) -> float:
-    """Refuse a number that overflows to infinity, as orjson does."""
-    number = float(digits)
-    if abs(number) == float("inf"):
-        raise ValueError(digits)
+def _finite_float(text: str) -> float:
+    """Refuse NaN, Infinity and a number that overflows to it, as orjson does."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
     return number
-
-
-def check_counts(value: object, max_inputs: int, path: str = "") -> None:
-    """Raise TooManyInputs for a list of more than `max_inputs` items, before any item is checked."""
-    if not isinstance(value, dict):
-        return
-    for name, field in value.items():
-        if isinstance(field, list):
-            if name in LIMITED:
-                continue
-            if len(field) > max_inputs and not _is_token_ids(name, field):
-                param = path + name
-                limit = f"the {max_inputs} of any field: leave it out"
-                if name in INPUTS:
-                    limit = f"{max_inputs}: send several requests"
-                raise TooManyInputs(f"{param} holds {len(field)}, more than {limit}", param=param)
-        elif isinstance(field, dict) and name not in NO_INPUTS:
-            check_counts(field, max_inputs, f"{path}{name}.")
-
-
-def _is_token_ids(field: str, items: list[object]) -> bool:
-    """Whether the list is a text in token ids, which OpenAI's clients send."""
-    return field == "input" and all(type(item) is int for item in items)

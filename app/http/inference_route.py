@@ -6,11 +6,12 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import Request
 from fastapi.routing import APIRoute
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -19,15 +20,16 @@ from heedful.app import errors
 from heedful.app.errors import MalformedBody
 from heedful.app.http import body, ndjson
 from heedful.app.http.request_record import CLIENT_CLOSED, CLIENT_GONE, RECORD, Record, new_id
-from heedful.app.schemas import base
-from heedful.app.state import AppState, state_of
+from heedful.app.http.responses import repeatable
+from heedful.app.schemas.openapi_responses import Documented, error_responses
+from heedful.app.schemas.response_bodies import ErrorEnvelope
+from heedful.app.state import AppState
 from heedful.runtime.answers import Result
 from heedful.runtime.engine.work import Request as EngineRequest
 from heedful.runtime.engine.work import Steps
 from heedful.runtime.errors import Overloaded, RequestError, TimedOut
 from heedful.runtime.inference import Inference
 from heedful.runtime.model_registry import Task
-from heedful.runtime.zero_shot import ZeroShot
 
 log = logging.getLogger("heedful.access")
 
@@ -58,11 +60,6 @@ class InferenceRequest(Request):
         inference = service.bind(task, model, bulk=self.record.bulk)
         self.record.model = inference.model.card.name
         return inference
-
-    def bind_zero_shot(self, model: str | None) -> ZeroShot:
-        """The scorer of the client's labels: the named model, or a model of each kind. Raises as `bind`."""
-        first = self.bind("zero-shot", model)
-        return self.service_state.service.zero_shot(first, named=model is not None)
 
     def truncates(self, truncate: bool | None) -> bool:
         """Whether long texts are cut: the request's `truncate`, else the operator's setting."""
@@ -96,6 +93,8 @@ class InferenceRequest(Request):
 
 
 Endpoint = Callable[[Any, InferenceRequest], Awaitable[Response]]
+Read = Callable[[Record, bytes], Any]
+"""A request's record and content -> its JSON value. Raises MalformedBody, BodyTooLarge, BadInput."""
 
 
 class InferenceRoute(APIRoute):
@@ -105,9 +104,14 @@ class InferenceRoute(APIRoute):
     """
 
     takes_ndjson = True
+    envelope: type[BaseModel] = ErrorEnvelope
 
-    def __init__(self, path: str, endpoint: Endpoint, **options: Any) -> None:
-        super().__init__(path, endpoint, **options)
+    def __init__(
+        self, path: str, endpoint: Endpoint, *, responses: Documented, **options: Any
+    ) -> None:
+        statuses = (400, 401, 404, 413, 422, 429, 500, 503, 504)
+        responses = responses | error_responses(*statuses, envelope=self.envelope)
+        super().__init__(path, endpoint, responses=responses, **options)
         self._endpoint = endpoint
         annotation: Any = inspect.signature(endpoint).parameters["body"].annotation
         self._body_type = TypeAdapter(annotation)
@@ -115,48 +119,47 @@ class InferenceRoute(APIRoute):
         self.app = self._serve
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope[RECORD].media == body.NDJSON:
-            await self._serve_lines(scope, receive, send)
-            return
-        response = await self.answer(InferenceRequest(scope, receive))
-        await response(scope, receive, send)
-
-    async def _serve_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
         record: Record = scope[RECORD]
+        if record.media != body.NDJSON:
+            response = await self.answer(InferenceRequest(scope, receive))
+            await response(scope, receive, send)
+            return
         if not self.takes_ndjson:
-            error = MalformedBody("this route reads no NDJSON", code="wrong_content_type")
-            await record.refuse(error)(scope, receive, send)
-            return
+            raise MalformedBody("this route reads no NDJSON", code="wrong_content_type")
         if record.header(b"content-encoding").strip().lower() not in ("", "identity"):
-            error = MalformedBody("NDJSON is read uncompressed only", code="wrong_content_encoding")
-            await record.refuse(error)(scope, receive, send)
-            return
-        settings = state_of(scope["app"]).settings
-        limit, max_bytes = settings.request_timeout, settings.max_body_bytes
-        await ndjson.stream(
-            self._answer_line, scope, receive, send, limit=limit, max_bytes=max_bytes
-        )
+            raise MalformedBody("NDJSON is read uncompressed only", code="wrong_content_encoding")
+        await ndjson.stream(partial(self._answer_line, scope), scope, receive, send)
 
-    async def _answer_line(
-        self, scope: Scope, line: bytes, read: ndjson.Read
-    ) -> tuple[Response, Record]:
-        """Answer and count a line as a request. It waits while the queue is full."""
+    async def _answer_line(self, scope: Scope, number: int, line: bytes) -> bytes:
+        """Answer and count a line as a request, which waits while the queue is full. Returns the line of its answer.
+
+        That is {"line", "id"?, "headers"?, "answer"} or {"line", "id"?, "error"}.
+        """
         record = Record(new_id(), self.path, bulk=scope[RECORD].bulk)
-        messages: list[Message] = [{"type": "http.request", "body": line}]
+        head: dict[str, Any] = {"line": number}
 
         async def receive() -> Message:
-            if not messages:  # the stream watches whether the client is there
-                await asyncio.Event().wait()
-            return messages.pop()
+            return {"type": "http.request", "body": line}
 
-        request = InferenceRequest({**scope, RECORD: record}, receive)
+        def read(_: Record, content: bytes) -> Any:
+            value = body.parse_json(content)
+            if isinstance(value, dict) and "id" in value:
+                head["id"] = repeatable(value.pop("id"), "id")
+            return value
+
+        # Without headers: `Accept` is about the stream, and each line's answer is JSON.
+        request = InferenceRequest({**scope, RECORD: record, "headers": []}, receive)
         try:
             response = await self.answer(request, read, self._retry_while_overloaded)
         except Exception:  # the other lines have their answers
             log.exception("a line failed", extra={"request_id": record.id, "route": self.path})
             response = record.refuse(errors.Internal())
         request.service_state.metrics.request(record, response.status_code, time.perf_counter())
-        return response, record
+        if response.status_code != 200:
+            return ndjson.written_line(head, bytes(response.body)[1:-1])  # {"error": {..}}
+        if headers := record.notes():
+            head["headers"] = headers
+        return ndjson.written_line(head, b'"answer":' + response.body)
 
     async def _retry_while_overloaded(self, fields: Any, request: InferenceRequest) -> Response:
         """The endpoint's answer, once the queue has room for it."""
@@ -180,7 +183,7 @@ class InferenceRoute(APIRoute):
     async def answer(
         self,
         request: InferenceRequest,
-        read: ndjson.Read | None = None,
+        read: Read | None = None,
         endpoint: Endpoint | None = None,
     ) -> Response:
         """Read the request's body, check it, call the endpoint, and map errors to answers.
@@ -217,13 +220,13 @@ class InferenceRoute(APIRoute):
         finally:
             state.deadlines.remove(deadline)
 
-    def _validate(self, request: InferenceRequest, read: ndjson.Read, content: bytes) -> Any:
+    def _validate(self, request: InferenceRequest, read: Read, content: bytes) -> Any:
         """The fields of the body. Raises MalformedBody, BodyTooLarge, TooManyInputs, BadInput."""
         value = read(request.record, content)
-        body.check_counts(value, request.service_state.settings.max_batch_inputs)
+        max_inputs = request.service_state.settings.max_batch_inputs
         try:
-            fields = self._body_type.validate_python(value)
+            fields = self._body_type.validate_python(value, context=max_inputs)
         except ValidationError as error:
             raise errors.bad_input(error.errors(include_url=False)) from None
-        request.record.ignored = base.ignored(fields)
+        request.record.ignored = fields.ignored()
         return fields

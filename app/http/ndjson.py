@@ -5,43 +5,38 @@ same time, as curl does.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import orjson
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from heedful.app import errors
-from heedful.app.http.body import NDJSON, parse_json
-from heedful.app.http.request_record import Record
-from heedful.app.http.responses import repeatable
+from heedful.app.http.body import NDJSON
 from heedful.app.state import state_of
 from heedful.runtime.errors import RequestError, TimedOut, Unavailable
 
 MAX_LINES = 64
 """Lines of a request that are in flight: as many as make a good batch."""
 
-Read = Callable[[Record, bytes], Any]
-"""A line's record and bytes -> its JSON value. Raises MalformedBody, BodyTooLarge, BadInput."""
-AnswerLine = Callable[[Scope, bytes, Read], Awaitable[tuple[Response, Record]]]
-"""Answers a line as a request; the function reads the line."""
-
 
 async def stream(
-    answer: AnswerLine, scope: Scope, receive: Receive, send: Send, *, limit: float, max_bytes: int
+    answer: Callable[[int, bytes], Coroutine[Any, Any, bytes]],
+    scope: Scope,
+    receive: Receive,
+    send: Send,
 ) -> None:
-    """Answer each line. A client may take `limit` seconds to send a line, and to read; `answer` has its own limit.
+    """Send what `answer` makes of each line's number and bytes.
 
-    A line of more than `max_bytes` ends the stream with its error, and so does the first line after SIGTERM.
-    At most `max_bytes` are in flight.
+    A client may take `request_timeout` to send a line, and to read; `answer` has its own limit. A line of more than
+    `max_body_bytes` ends the stream with its error, and so does the first line after SIGTERM. At most
+    `max_body_bytes` are in flight.
     """
-    # Each line's answer is JSON: `Accept` is about the stream.
-    without_accept = [(name, value) for name, value in scope["headers"] if name != b"accept"]
-    scope = {**scope, "headers": without_accept}
+    state = state_of(scope["app"])
+    limit, max_bytes = state.settings.request_timeout, state.settings.max_body_bytes
     queue: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue(MAX_LINES)
-    budget = _Budget(max_bytes)
+    in_flight: dict[asyncio.Task[bytes], int] = {}  # bytes of the line that a task answers
     headers = [(b"content-type", NDJSON.encode())]
 
     async def send_on(message: Message) -> None:
@@ -58,25 +53,23 @@ async def stream(
             task = await queue.get()
         await send_on({"type": "http.response.body", "body": b""})
 
-    async def answer_within_budget(number: int, line: bytes) -> bytes:
-        try:
-            return await _answer_line(answer, scope, number, line)
-        finally:
-            budget.give_back(len(line))
-
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(write())
             number = 0
             try:
                 async for line in _lines(receive, limit, max_bytes):
-                    if state_of(scope["app"]).service.state == "stopping":
+                    if state.service.state == "stopping":
                         raise Unavailable(
                             "the service is stopping: send this line and the rest again"
                         )
                     if line.strip():
-                        await budget.take(len(line))
-                        await queue.put(group.create_task(answer_within_budget(number, line)))
+                        while in_flight and sum(in_flight.values()) + len(line) > max_bytes:
+                            await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
+                        task = group.create_task(answer(number, line))
+                        in_flight[task] = len(line)
+                        task.add_done_callback(in_flight.pop)
+                        await queue.put(task)
                     number += 1
             except RequestError as error:
                 await queue.put(group.create_task(_error_line(number, error)))
@@ -116,48 +109,10 @@ async def _lines(receive: Receive, limit: float, max_bytes: int) -> AsyncIterato
         yield bytes(line)
 
 
-async def _answer_line(answer: AnswerLine, scope: Scope, number: int, line: bytes) -> bytes:
-    """The line of an answer or an error: {"line", "id"?, "headers"?, "answer"} or {"line", "id"?, "error"}."""
-    head: dict[str, Any] = {"line": number}
-
-    def read(_: Record, content: bytes) -> Any:
-        value = parse_json(content)
-        if isinstance(value, dict) and "id" in value:
-            head["id"] = repeatable(value.pop("id"), "id")
-        return value
-
-    response, record = await answer(scope, line, read)
-    if response.status_code == 200:
-        if headers := record.notes():
-            head["headers"] = headers
-        return _written_line(head, b'"answer":' + response.body)
-    return _written_line(head, bytes(response.body)[1:-1])  # {"error": {..}}
-
-
 async def _error_line(number: int, error: RequestError) -> bytes:
-    return _written_line({"line": number}, errors.envelope(error)[1:-1])
+    return written_line({"line": number}, errors.envelope(error)[1:-1])
 
 
-def _written_line(head: dict[str, Any], rest: bytes) -> bytes:
+def written_line(head: dict[str, Any], rest: bytes) -> bytes:
     """The fields of `head`, and those written in `rest`."""
     return orjson.dumps(head)[:-1] + b"," + rest + b"}\n"
-
-
-class _Budget:
-    """Bytes of lines in flight."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._used = 0
-        self._freed = asyncio.Event()
-
-    async def take(self, count: int) -> None:
-        """Wait until `count` bytes fit. While no line is in flight, any do."""
-        while self._used and self._used + count > self._limit:
-            self._freed.clear()
-            await self._freed.wait()
-        self._used += count
-
-    def give_back(self, count: int) -> None:
-        self._used -= count
-        self._freed.set()

@@ -204,7 +204,10 @@ class Protocol(HttpToolsProtocol):
             message = f"HTTP/1.1 requires one Host header, not {hosts}"
             raise errors.Refused(message, code="invalid_http")
         if b"transfer-encoding" in names:
-            self._check_codings()
+            codings = [v.strip().lower() for k, v in self.headers if k == b"transfer-encoding"]
+            if codings != [b"chunked"]:
+                message = "only chunked is supported; name a compression in Content-Encoding"
+                raise errors.Refused(f"Transfer-Encoding: {message}", code="invalid_http")
         if version == "1.0":
             self.expect_100_continue = False  # HTTP/1.0 has no interim answers
         self._fed, self._in_head = 0, False
@@ -218,15 +221,6 @@ class Protocol(HttpToolsProtocol):
         if method == b"CONNECT":
             self._dropping = True  # no tunnel is opened
             self.cycle.keep_alive = False
-
-    def _check_codings(self) -> None:
-        """Raises Refused for other transfer codings than chunked."""
-        codings = [v.strip().lower() for name, v in self.headers if name == b"transfer-encoding"]
-        if codings != [b"chunked"]:
-            raise errors.Refused(
-                "Transfer-Encoding: only chunked is supported; name a compression in Content-Encoding",
-                code="invalid_http",
-            )
 
     def on_body(self, body: bytes) -> None:
         self._fed = 0

@@ -21,11 +21,6 @@ ROWS_AT_ONCE = 64
 INTEGER_LIMIT = 2.0**63
 """orjson reads integers that do not fit into 64 bits as floats of this size and more."""
 
-ARRAY_HEADERS = {
-    "X-Dtype": "float32 or float16, little-endian; int8 or uint8.",
-    "X-Shape": "rows,columns.",
-}
-"""Headers of an answer in bytes, and what they say."""
 DTYPES: Mapping[str, str] = {"float32": "<f4", "float16": "<f2"}
 """The dtypes that a client may name, and numpy's names. The first is the default."""
 
@@ -93,8 +88,6 @@ def wanted_dtype(scope: Scope) -> str | None:
     another dtype than DTYPES.
     """
     weights = accepted(scope)
-    if not weights:
-        return None
     formats = [name for name in weights if name.partition(";")[0] in (BYTES, "application/json")]
     best = max(formats, key=lambda name: weights[name], default="")  # the first of equals
     media, _, parameter = best.partition(";")
@@ -107,19 +100,12 @@ def wanted_dtype(scope: Scope) -> str | None:
     return dtype
 
 
-class ArrayBytes(Response):
-    """Rows (N, D) one after the other, little-endian."""
-
-    def __init__(self, rows: npt.NDArray[Any], dtype: str) -> None:
-        """`dtype` is one of DTYPES; rows of int8 or uint8 are written as they are."""
-        shape = ",".join(map(str, rows.shape))
-        if rows.dtype.itemsize == 1:
-            dtype = rows.dtype.name
-        super().__init__(
-            rows.astype(DTYPES.get(dtype, dtype)).tobytes(),
-            headers={"X-Dtype": dtype, "X-Shape": shape},
-            media_type=BYTES,
-        )
+def array_bytes(rows: npt.NDArray[Any], dtype: str) -> Response:
+    """Rows (N, D) one after the other, little-endian, of one of DTYPES; int8 and uint8 are written as they are."""
+    if rows.dtype.itemsize == 1:
+        dtype = rows.dtype.name
+    headers = {"X-Dtype": dtype, "X-Shape": ",".join(map(str, rows.shape))}
+    return Response(rows.astype(DTYPES.get(dtype, dtype)).tobytes(), 200, headers, BYTES)
 
 
 def accepted(scope: Scope) -> dict[str, float]:
@@ -129,11 +115,8 @@ def accepted(scope: Scope) -> dict[str, float]:
     (RFC 9110, 5.3).
     """
     weights: dict[str, float] = {}
-    line = b""
-    for name, value in scope["headers"]:
-        if name == b"accept":
-            line += b"," + value
-    for offer in line[1:].decode("latin-1").lower().split(",") if line else ():
+    lines = [value for name, value in scope["headers"] if name == b"accept"]
+    for offer in b",".join(lines).decode("latin-1").lower().split(","):
         media_type, *parameters = (part.strip() for part in offer.split(";"))
         weight = "1"
         for parameter in parameters:

@@ -8,10 +8,9 @@ labels' values; the values. A process that replaces a dead one continues its par
 from __future__ import annotations  # memoryview has no parameters before Python 3.14
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any, Generic, TypeVar, cast
+from typing import Any
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -28,7 +27,6 @@ RESERVED_BYTES = 1 << 15
 OTHER = "other"
 
 Labels = str | tuple[str | int, ...]
-S = TypeVar("S", bound="Series")
 
 
 class Part:
@@ -65,41 +63,28 @@ class Part:
 
 
 class Series:
-    __slots__ = ("_place", "_values")
+    """The value of a counter or a gauge.
 
-    def __init__(self, values: memoryview[float], place: int) -> None:
-        self._values, self._place = values, place
+    Those of a histogram are a count for each bucket, one for values above all bounds, and the sum of the values.
+    """
 
+    __slots__ = ("_bounds", "_place", "_values")
 
-class Counter(Series):
-    __slots__ = ()
+    def __init__(self, values: memoryview[float], place: int, bounds: Sequence[float]) -> None:
+        self._values, self._place, self._bounds = values, place, bounds
 
     def inc(self, amount: float = 1.0) -> None:
         self._values[self._place] += amount
 
-
-class Gauge(Series):
-    __slots__ = ()
-
     def set(self, value: float) -> None:
         self._values[self._place] = value
-
-
-class Histogram(Series):
-    """A count for each bucket, for values above all bounds, and the sum of the values."""
-
-    __slots__ = ("_bounds",)
-
-    def __init__(self, values: memoryview[float], place: int, bounds: Sequence[float]) -> None:
-        super().__init__(values, place)
-        self._bounds = bounds
 
     def observe(self, value: float) -> None:
         self._values[self._place + bisect_left(self._bounds, value)] += 1.0
         self._values[self._place + len(self._bounds) + 1] += value
 
 
-class Family(dict[Labels, S], Generic[S]):
+class Family(dict[Labels, Series]):
     """A metric: its series by the values of its labels."""
 
     def __init__(
@@ -109,39 +94,26 @@ class Family(dict[Labels, S], Generic[S]):
         name: str,
         help: str,
         labels: tuple[str, ...],
-        make_series: Callable[[memoryview[float], int], S],
-        bounds: Sequence[float] | None = None,
+        bounds: Sequence[float] = (),
     ) -> None:
-        """`kind` is prometheus_client's class of the metric. `make_series` gets the values and a place."""
+        """`kind` is prometheus_client's class of the metric, `bounds` are a histogram's."""
         super().__init__()
         self.kind, self.name, self.help, self.labels, self.bounds = kind, name, help, labels, bounds
-        self._part, self._make_series = part, make_series
-        self._count = 1 if bounds is None else len(bounds) + 2
+        self._part = part
+        self._count = len(bounds) + 2 if bounds else 1
 
-    def __missing__(self, labels: Labels) -> S:
+    def __missing__(self, labels: Labels) -> Series:
         values = labels if isinstance(labels, tuple) else (labels,)
         place = self._part.place(self._key(values), self._count)
         if place is None:
             other = self._key((OTHER,) * len(values))
             place = self._part.place(other, self._count, reserved=True)
         assert place is not None, "RESERVED_BYTES has room for one series of each metric"
-        self[labels] = series = self._make_series(self._part.values, place)
+        self[labels] = series = Series(self._part.values, place, self.bounds)
         return series
 
     def _key(self, values: Sequence[str | int]) -> bytes:
         return "\0".join((self.name, *map(str, values))).encode()
-
-    def metric(self, sums: Mapping[tuple[str, ...], Sequence[float]]) -> Metric:
-        """prometheus_client's metric, from the values of each series."""
-        metric: Any = self.kind(self.name, self.help, labels=self.labels)
-        edges = [*map(str, map(float, self.bounds or ())), "+Inf"]
-        for labels, values in sums.items():
-            if self.bounds is None:
-                metric.add_metric(labels, values[0])
-            else:
-                buckets = list(zip(edges, accumulate(values[:-1]), strict=True))
-                metric.add_metric(labels, buckets, values[-1])
-        return cast(Metric, metric)
 
 
 class Counts(Collector):
@@ -150,22 +122,18 @@ class Counts(Collector):
     def __init__(self, part: Part, parts: Sequence[memoryview]) -> None:
         """`part` is this process's, `parts` are those of all processes."""
         self._part, self._parts = part, parts
-        self.families: list[Family[Any]] = []
+        self.families: list[Family] = []
 
-    def counter(self, name: str, help: str, *labels: str) -> Family[Counter]:
-        return self._add(Family(self._part, CounterMetricFamily, name, help, labels, Counter))
+    def counter(self, name: str, help: str, *labels: str) -> Family:
+        return self._add(Family(self._part, CounterMetricFamily, name, help, labels))
 
-    def gauge(self, name: str, help: str, *labels: str) -> Family[Gauge]:
-        return self._add(Family(self._part, GaugeMetricFamily, name, help, labels, Gauge))
+    def gauge(self, name: str, help: str, *labels: str) -> Family:
+        return self._add(Family(self._part, GaugeMetricFamily, name, help, labels))
 
-    def histogram(
-        self, name: str, help: str, bounds: Sequence[float], *labels: str
-    ) -> Family[Histogram]:
-        make_series = partial(Histogram, bounds=bounds)
-        kind = HistogramMetricFamily
-        return self._add(Family(self._part, kind, name, help, labels, make_series, bounds))
+    def histogram(self, name: str, help: str, bounds: Sequence[float], *labels: str) -> Family:
+        return self._add(Family(self._part, HistogramMetricFamily, name, help, labels, bounds))
 
-    def _add(self, family: Family[S]) -> Family[S]:
+    def _add(self, family: Family) -> Family:
         self.families.append(family)
         return family
 
@@ -191,4 +159,12 @@ class Counts(Collector):
     def collect(self) -> Iterable[Metric]:
         sums = self.sums()
         for family in self.families:
-            yield family.metric(sums.get(family.name, {}))
+            metric = family.kind(family.name, family.help, labels=family.labels)
+            edges = [*map(str, map(float, family.bounds)), "+Inf"]
+            for labels, values in sums.get(family.name, {}).items():
+                if family.bounds:
+                    buckets = list(zip(edges, accumulate(values[:-1]), strict=True))
+                    metric.add_metric(labels, buckets, values[-1])
+                else:
+                    metric.add_metric(labels, values[0])
+            yield metric

@@ -1,17 +1,17 @@
 """Prometheus metrics. No label holds a value that a client can choose freely."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector, generate_latest
+from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
 from heedful.app.http.request_record import Record
-from heedful.app.observability.counts import Counter, Counts, Family, Part
+from heedful.app.observability.counts import Counts, Part
 from heedful.app.process.table import ProcessTable, Slot
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.observer import Observer
@@ -27,35 +27,11 @@ NOT_SUMMED = "process_start_time_seconds"
 RATIOS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
-class Models(Collector):
-    """Gauges of the served models. prometheus_client's Gauge would keep models that were removed."""
-
-    def __init__(self) -> None:
-        self.served: list[tuple[str, ...]] = []
-        self.deviations: Mapping[str, float | None] = {}
-
-    def collect(self) -> Iterator[Metric]:
-        info = GaugeMetricFamily("heedful_model_info", "Always 1.", labels=MODEL_LABELS)
-        for labels in self.served:
-            info.add_metric(labels, 1)
-        yield info
-        golden = GaugeMetricFamily(
-            "heedful_golden_deviation",
-            "Largest change of a value of the golden vectors, at the last look of this process.",
-            labels=["model"],
-        )
-        for model, deviation in self.deviations.items():
-            if deviation is not None:
-                golden.add_metric([model], deviation)
-        yield golden
-
-
 class Processes(Collector):
     """prometheus_client's metrics of a process, summed over the serving processes."""
 
-    def __init__(self, table: ProcessTable, ended_seconds: Callable[[], float]) -> None:
-        """`ended_seconds` returns the processor time of processes that have ended."""
-        self._table, self._ended_seconds = table, ended_seconds
+    def __init__(self, table: ProcessTable) -> None:
+        self._table = table
 
     def collect(self) -> Iterator[Metric]:
         sums: dict[str, Metric] = {}
@@ -69,7 +45,7 @@ class Processes(Collector):
                         for old, new in zip(total.samples, family.samples, strict=True)
                     ]
         if time := sums.get("process_cpu_seconds"):
-            ended = self._ended_seconds()
+            ended = self._table.parent.ended_seconds
             time.samples = [sample._replace(value=sample.value + ended) for sample in time.samples]
         yield from sums.values()
 
@@ -82,11 +58,16 @@ class Metrics(Observer):
         parts = self._slot.table.counts
         part = Part(parts[self._slot.index])
         self.counts = counts = Counts(part, parts)
-        self._models = Models()
-        self._ended = Family(part, None, "ended", "", (), Counter)  # not on the page
         self._page = CollectorRegistry()
-        for collector in (counts, self._models, Processes(self._slot.table, self._ended_seconds)):
-            self._page.register(collector)
+        self._page.register(counts)
+        self._models = Gauge("heedful_model_info", "Always 1.", MODEL_LABELS, registry=self._page)
+        self._golden = Gauge(
+            "heedful_golden_deviation",
+            "Largest change of a value of the golden vectors, at the last look of this process.",
+            ["model"],
+            registry=self._page,
+        )
+        self._page.register(Processes(self._slot.table))
         counter, histogram = counts.counter, counts.histogram
 
         self._requests = counter(
@@ -160,26 +141,19 @@ class Metrics(Observer):
     def batch(
         self, model: str, inputs: int, tokens: int, padding: float, processor_seconds: float
     ) -> None:
-        """Count a batch; `padding` is the share of its positions without a token.
-
-        `processor_seconds` are those of the thread that ran it.
-        """
         self._batch_inputs[model].observe(inputs)
         self._batch_tokens[model].observe(tokens)
         self._padding[model].observe(padding)
         self._encoder_time[model].inc(processor_seconds)
 
     def untypical(self, model: str, inputs: int) -> None:
-        """Count inputs that are unlike the training sentences."""
         self._untypical[model].inc(inputs)
 
     def cache(self, name: str, hits: int, misses: int) -> None:
-        """Count a request's cache hits and misses."""
         self._hits[name].inc(hits)
         self._misses[name].inc(misses)
 
     def waiting(self, items: Mapping[str, int]) -> None:
-        """Set the numbers of waiting items, by stage."""
         for stage, number in items.items():
             self._queue[stage].set(number)
 
@@ -188,23 +162,19 @@ class Metrics(Observer):
         self._requests["other", "none", status].inc()
         self._rejected[code].inc()
 
-    def process_ended(self, slot: Slot, processor_seconds: float) -> None:
-        """Keep the processor time of the slot's process, which has ended, and clear its gauges."""
-        self._ended[()].inc(processor_seconds)
-        self.counts.clear_gauges(slot.table.counts[slot.index])
-
-    def _ended_seconds(self) -> float:
-        return sum(sum(values) for values in self.counts.sums().get("ended", {}).values())
-
     def golden(self, deviations: Mapping[str, float | None]) -> None:
         """Set the deviations of each model's golden vectors."""
-        self._models.deviations = deviations
+        self._golden.clear()
+        for model, deviation in deviations.items():
+            if deviation is not None:
+                self._golden.labels(model).set(deviation)
 
     def models(self, cards: Iterable[Card], provider: str) -> None:
         """Replace the list of served models."""
-        self._models.served = [
-            (card.name, card.encoder.name, card.task, card.version, provider) for card in cards
-        ]
+        self._models.clear()
+        for card in cards:
+            values = (card.name, card.encoder.name, card.task, card.version, provider)
+            self._models.labels(*values).set(1)
 
     def request(self, record: Record, status: int, ended: float) -> None:
         """Count a request, once, which ended at `ended` on the record's clock."""

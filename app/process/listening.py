@@ -4,7 +4,7 @@ import os
 import socket
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from heedful.app.settings import environment_name
@@ -34,14 +34,11 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
         if family == socket.AF_INET6:  # "::" is IPv4 too: probes use 127.0.0.1
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
         sock.bind((host, port))
-    except socket.gaierror as error:
-        sock.close()
-        raise _unavailable(
-            f"{host}:{port}", error, "give an address, a name, unix:PATH or fd:NUMBER"
-        ) from error
     except OSError as error:
         sock.close()
         remedy = f"set another {environment_name('port')} or {environment_name('host')}"
+        if isinstance(error, socket.gaierror):
+            remedy = "give an address, a name, unix:PATH or fd:NUMBER"
         raise _unavailable(f"{host}:{port}", error, remedy) from error
     return sock
 
@@ -55,15 +52,14 @@ def for_processes(
     Each process has its own socket of an address, and Linux divides the connections. All processes take connections
     from the same file or passed socket.
     """
-    with ExitStack() as stack:
-        if host.startswith((UNIX, PASSED)):
-            stack.enter_context(listener)
+    if host.startswith((UNIX, PASSED)):
+        with listener:
             yield [], listener.dup
-            return
-        port = listener.getsockname()[1]
-        listener.close()
-        listeners = [listen(host, port, shared=True) for _ in range(size)]
-        stack.enter_context(bind(host, port, shared=True))  # keeps the port while no process runs
+        return
+    port = listener.getsockname()[1]
+    listener.close()
+    listeners = [listen(host, port, shared=True) for _ in range(size)]
+    with bind(host, port, shared=True):  # keeps the port while no process runs
         yield listeners, lambda: listen(host, port, shared=True)
 
 

@@ -11,7 +11,6 @@ import math
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 
@@ -127,8 +126,6 @@ class Parent:
             if os.getppid() != parent:
                 return status
             signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the parent handles it
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: sys.exit(0))  # until the server sets its handlers
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             listener = self._listeners.pop(slot.index, None)
             for other in self._listeners.values():
@@ -153,7 +150,8 @@ class Parent:
                 continue
             pid, status, usage = os.wait4(slot.pid, os.WNOHANG)
             if pid:
-                self._metrics.process_ended(slot, usage.ru_utime + usage.ru_stime)
+                self._table.parent.ended_seconds += usage.ru_utime + usage.ru_stime
+                self._metrics.counts.clear_gauges(self._table.counts[slot.index])
                 self._replace(slot, pid, os.waitstatus_to_exitcode(status))
 
     def _replace(self, slot: Slot, pid: int, status: int) -> None:

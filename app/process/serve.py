@@ -2,20 +2,19 @@
 
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import NoReturn
 
 from heedful import kernels
 from heedful.app.application import create_app
 from heedful.app.http.tls import check_tls
 from heedful.app.observability import logs
 from heedful.app.process import listening
-from heedful.app.process.descriptors import raise_descriptor_limit
 from heedful.app.process.parent import Parent
 from heedful.app.process.server import Server
 from heedful.app.process.table import ProcessTable, Slot
@@ -74,7 +73,12 @@ def _serve(settings: Settings, listener: socket.socket) -> None:
         )
     scheme = "https" if settings.tls_cert else "http"
     log.info("listening on %s", listening.address(listener, settings.host, scheme))
-    raise_descriptor_limit()
+    # The soft limit is usually small, and each connection takes a descriptor.
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    # For all processes, until uvicorn sets its handlers; at its end it raises the signal again.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
     size = settings.processes or usable_cores()
     if size == 1:
         run(Server(create_app(settings), lambda: listener, at_once=True))
@@ -94,9 +98,6 @@ def _serve(settings: Settings, listener: socket.socket) -> None:
 
 def run(server: Server) -> None:
     """Serve until a signal. Raises StartupError or ServiceFault when the server failed."""
-    # uvicorn raises the signal again at its end: exit with status 0 then, not by the signal.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _exit)
     server.run()
     if failure := server.failure():
         raise failure
@@ -126,7 +127,3 @@ def serve_in_child(
         log.error("a serving process cannot recover: %s", fault)
         return 1
     return 0
-
-
-def _exit(*_: object) -> NoReturn:
-    sys.exit(0)

@@ -33,50 +33,60 @@ CHECK_TICKS = 3
 class Server(uvicorn.Server):
     """A uvicorn server that ends when the models do not load, and answers open requests before it closes."""
 
-    app: FastAPI
-
     def __init__(
         self, app: FastAPI, listen: Callable[[], socket.socket], *, at_once: bool = False
     ) -> None:
         """`listen` opens the socket when the models are loaded; `at_once`, at the start."""
-        super().__init__(config(app))
-        self.app = app
-        state_of(app).running = self.server_state.tasks
+        self._state = state_of(app)
+        settings = self._state.settings
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=Protocol,
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,  # nothing here needs the client's address
+                ws="none",
+                server_header=False,
+                ssl_certfile=settings.tls_cert,
+                ssl_keyfile=settings.tls_key,
+                timeout_graceful_shutdown=FLUSH_TIMEOUT,
+            )
+        )
+        self._state.running = self.server_state.tasks
         self._listen, self._at_once = listen, at_once
-        self._listening = False
         self._fault: StartupError | ServiceFault | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature
-        logs.write_in_thread(state_of(self.app).metrics.lines_dropped[()].inc)
+        logs.write_in_thread(self._state.metrics.lines_dropped[()].inc)
         await super().startup([])
-        state_of(self.app).tls = self.config.ssl
+        self._state.tls = self.config.ssl
         if self._at_once:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._on_sighup)
             await self._open()
         else:
             self.spawn(self._open_when_ready())
-        state_of(self.app).starting.add_done_callback(lambda _: freeze_gc())
+        self._state.starting.add_done_callback(lambda _: freeze_gc())
         self._beat()
 
     async def _open(self) -> None:
         listener, loop = self._listen(), asyncio.get_running_loop()
         is_file = listener.family == socket.AF_UNIX
         # uvicorn would give a TLS handshake a minute.
-        handshake_timeout = state_of(self.app).settings.head_timeout if self.config.ssl else None
+        handshake_timeout = self._state.settings.head_timeout if self.config.ssl else None
         server = await (loop.create_unix_server if is_file else loop.create_server)(
-            self.protocol,
+            lambda: Protocol(self.config, self.server_state, self.lifespan.state),
             sock=listener,
             ssl=self.config.ssl,
             ssl_handshake_timeout=handshake_timeout,
             backlog=self.config.backlog,
         )
         self.servers.append(server)
-        self._listening = True
 
     async def _open_when_ready(self) -> None:
         """Listen once this process has the models that the others serve, so that no client waits for them."""
-        state = state_of(self.app)
+        state = self._state
         await asyncio.wait({state.starting})
         if self.failure() or self.should_exit:
             return
@@ -92,26 +102,21 @@ class Server(uvicorn.Server):
                 await self._open()
         except StartupError as error:
             self._fault = error
-        state.report(listening=self._listening)
+        state.report(listening=bool(self.servers))
 
     def _on_sighup(self) -> None:
-        state_of(self.app).slot.reloads_requested += 1
+        self._state.slot.reloads_requested += 1
 
     def _beat(self) -> None:
         """Tell the parent every second that the event loop runs, also while requests are in progress after SIGTERM."""
-        state = state_of(self.app)
-        state.report(listening=self._listening)
-        if self._listening and state.reload_is_requested:
+        self._state.report(listening=bool(self.servers))
+        if self.servers and self._state.reload_is_requested:
             self.spawn(self._reload())
         asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
 
     async def _reload(self) -> None:
         with suppress(Unavailable):  # shutting down; what failed is in the log
-            await state_of(self.app).reload_here()
-
-    def protocol(self) -> Protocol:
-        """The protocol of a new connection."""
-        return Protocol(self.config, self.server_state, self.lifespan.state)
+            await self._state.reload_here()
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run the coroutine as a task. The event loop holds only weak references to tasks."""
@@ -124,30 +129,27 @@ class Server(uvicorn.Server):
             now = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
                 cast(Protocol, connection).check_timeouts(now)
-            state = state_of(self.app)
-            state.metrics.connections[()].set(len(self.server_state.connections))
-            state.metrics.waiting(state.service.waiting)
+            metrics = self._state.metrics
+            metrics.connections[()].set(len(self.server_state.connections))
+            metrics.waiting(self._state.service.waiting)
         return await super().on_tick(counter) or self.failure() is not None
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuse new requests with 503, answer those in flight, then close the sockets."""
-        timeout = state_of(self.app).settings.shutdown_timeout
+        timeout = self._state.settings.shutdown_timeout
         end = asyncio.get_running_loop().time() + timeout
         # The process would wait for a thread that never ends.
         watchdog = threading.Timer(timeout + KILL_TIMEOUT, _exit)
         watchdog.daemon = True
         watchdog.start()
         await self._end_connections()
-        await state_of(self.app).stop()
+        await self._state.stop()
         if not self.failure():
-            await self._wait_for_requests(end)
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(end):  # clients may still send and read
+                    while running := self.server_state.tasks:
+                        await asyncio.wait(running)
         await super().shutdown(sockets)
-
-    async def _wait_for_requests(self, end: float) -> None:
-        """Wait until no request is open, or until `end` on the loop's clock: clients may still send and read."""
-        clock = asyncio.get_running_loop().time
-        while (running := self.server_state.tasks) and (seconds := end - clock()) > 0:
-            await asyncio.wait(running, timeout=seconds)
 
     async def _end_connections(self) -> None:
         """Close idle connections now and the others after their next answer: clients then connect elsewhere."""
@@ -160,9 +162,9 @@ class Server(uvicorn.Server):
 
     def failure(self) -> BaseException | None:
         """Why the models did not load, or why the service cannot continue."""
-        if self._fault is None and (reason := state_of(self.app).service.fault()):
+        if self._fault is None and (reason := self._state.service.fault()):
             self._fault = ServiceFault(reason)
-        starting = state_of(self.app).starting
+        starting = self._state.starting
         error = starting.exception() if starting.done() and not starting.cancelled() else None
         return error or self._fault
 
@@ -171,19 +173,3 @@ def _exit() -> None:
     log.critical("the shutdown takes too long: exiting with status 1")
     logging.shutdown()
     os._exit(1)
-
-
-def config(app: FastAPI) -> uvicorn.Config:
-    settings = state_of(app).settings
-    return uvicorn.Config(
-        app,
-        http=Protocol,
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,  # nothing here needs the client's address
-        ws="none",
-        server_header=False,
-        ssl_certfile=settings.tls_cert,
-        ssl_keyfile=settings.tls_key,
-        timeout_graceful_shutdown=FLUSH_TIMEOUT,
-    )

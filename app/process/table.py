@@ -23,6 +23,7 @@ class Slot(ctypes.Structure):
     reloads_requested: int  # by this process, of all processes
     reloads_done: int  # `ProcessTable.reloads_requested` at the start of its last complete reload
     reason: bytes  # why it did not start
+    ended_seconds: float  # in the parent's slot: the processor time of processes that have ended
     _fields_ = (
         ("pid", ctypes.c_int64),
         ("heartbeat", ctypes.c_double),
@@ -32,6 +33,7 @@ class Slot(ctypes.Structure):
         ("reloads_requested", ctypes.c_int64),
         ("reloads_done", ctypes.c_int64),
         ("reason", ctypes.c_char * 1000),
+        ("ended_seconds", ctypes.c_double),
     )
 
     def begin(self, heartbeat: float) -> None:

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import numpy.typing as npt
+import numpy as np
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
-from heedful.app.routes import zero_shot
 from heedful.app.schemas import (
     explain_bodies,
     openapi_responses,
@@ -16,22 +15,23 @@ from heedful.app.schemas import (
     response_bodies,
     tree_bodies,
 )
-from heedful.app.schemas.huggingface_bodies import apply_function
+from heedful.app.schemas.huggingface_bodies import ZeroShotParameters, apply_function
 from heedful.runtime.answers import as_precision
+from heedful.runtime.engine.work import Steps
+from heedful.runtime.errors import BadInput
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
+from heedful.runtime.zero_shot import Labels
+from heedful.text.arrays import Doubles
 from heedful.text.kinds import NLI_LABELS
 
-router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
+HUB = "parameters."
+"""Where the hub's clients have their labels."""
+router = APIRouter(route_class=InferenceRoute, tags=["models"])
 
 
-@router.post(
-    "/embed",
-    responses=openapi_responses.in_bytes(
-        openapi_responses.documented(list[list[float]]), responses.ARRAY_HEADERS
-    ),
-)
+@router.post("/embed", response_model=list[list[float]], responses=openapi_responses.IN_BYTES)
 async def embed(body: request_bodies.EmbedRequest, request: InferenceRequest) -> Response:
     """One row of numbers for each input, in order; as bytes for `Accept: application/octet-stream`."""
     dtype, precision = responses.wanted_dtype(request.scope), body.precision
@@ -48,41 +48,33 @@ async def embed(body: request_bodies.EmbedRequest, request: InferenceRequest) ->
         )
         return responses.written_json(result.value)
     vectors = as_precision((await request.run(engine_request)).value, precision)
-    return responses.ArrayBytes(vectors, dtype) if dtype else responses.json(vectors)
+    return responses.array_bytes(vectors, dtype) if dtype else responses.json(vectors)
 
 
-@router.post(
-    "/nli",
-    responses=openapi_responses.documented(response_bodies.NLIAnswer | response_bodies.NLIAnswers),
-)
+@router.post("/nli", response_model=response_bodies.NLIAnswer | response_bodies.NLIAnswers)
 async def nli(body: request_bodies.NLIRequest, request: InferenceRequest) -> Response:
     """Whether the premise entails the hypothesis, contradicts it, or does neither."""
     model = request.bind("nli", body.model)
     many = isinstance(body, request_bodies.ManyPairs)
     pairs = body.pairs if isinstance(body, request_bodies.ManyPairs) else [body]
-    inputs = tree_bodies.read(
-        [item for pair in pairs for item in (pair.premise, pair.hypothesis)],
-        [
-            f"pairs[{i}].{side}" if many else side
-            for i in range(len(pairs))
-            for side in ("premise", "hypothesis")
-        ],
-        "pairs",
-        texts_per_row=2,
-    )
+    items = [item for pair in pairs for item in (pair.premise, pair.hypothesis)]
+    sides = ["premise", "hypothesis"]
+    paths = [f"pairs[{i}].{side}" for i in range(len(pairs)) for side in sides] if many else sides
+    inputs = tree_bodies.read(items, paths, "pairs", texts_per_row=2)
     truncate = request.truncates(body.truncate)
     result = await request.run(model.classify(inputs, truncate=truncate, trust=body.trust))
-    scores = result.value
-    judgements = [_judgement(row, result.card.labels) for row in scores]
-    # `result.trust` is empty unless requested.
-    for judgement, trust in zip(judgements, result.trust, strict=False):
-        judgement["trust"] = trust
+    labels = result.card.labels
+    judgements: list[dict[str, Any]] = []
+    for i, row in enumerate(result.value):
+        scores = dict(zip(labels, row, strict=True))
+        in_order = {label: scores[label] for label in NLI_LABELS}
+        judgements.append({"label": labels[int(row.argmax())], "scores": in_order})
+        if body.trust:
+            judgements[i]["trust"] = result.trust[i]
     return responses.json({"results": judgements} if many else judgements[0])
 
 
-@router.post(
-    "/relatedness", responses=openapi_responses.documented(response_bodies.RelatednessAnswer)
-)
+@router.post("/relatedness", response_model=response_bodies.RelatednessAnswer)
 async def relatedness(
     body: request_bodies.RelatednessRequest, request: InferenceRequest
 ) -> Response:
@@ -95,15 +87,15 @@ async def relatedness(
     return responses.json({**fields, "trust": result.trust} if body.trust else fields)
 
 
-@router.post("/classify", responses=openapi_responses.documented(response_bodies.Classified))
+@router.post("/classify", response_model=response_bodies.Classified)
 async def classify(body: request_bodies.ClassifyRequest, request: InferenceRequest) -> Response:
     """The labels of each input with their probabilities, best first.
 
     A model that may abstain answers the label null first where no label is probable enough. With `labels`, or the
     hub's `candidate_labels`, how well each of these fits.
     """
-    if labels := zero_shot.client_labels(body):
-        return await zero_shot.answer(body, labels, request)
+    if labels := _client_labels(body):
+        return await _classify_zero_shot(body, labels, request)
     model = request.bind("classify", body.model)
     inputs = tree_bodies.read_inputs(body.inputs)
     raw = body.function != "softmax"
@@ -119,7 +111,72 @@ async def classify(body: request_bodies.ClassifyRequest, request: InferenceReque
     return responses.json(ranked if is_list else ranked[0])
 
 
-@router.post("/tokenize", responses=openapi_responses.documented(list[list[response_bodies.Token]]))
+def _client_labels(body: request_bodies.ClassifyRequest) -> Labels | None:
+    """The labels in a request's fields or in the hub's; None without any.
+
+    Raises BadInput for labels in both, for options without labels, and for another function than softmax.
+    """
+    hub = body.parameters or ZeroShotParameters()
+    labels = None
+    for prefix, path, names, fields in (
+        ("", "labels", body.labels, body),
+        (HUB, f"{HUB}candidate_labels", hub.candidate_labels, hub),
+    ):
+        template, multi_label = fields.hypothesis_template, fields.multi_label
+        if names is not None:
+            if labels:
+                raise _unsupported("labels", f"are in {path} too; leave one of them out")
+            labels = Labels(
+                names, template, bool(multi_label), path, f"{prefix}hypothesis_template"
+            )
+        elif template is not None:
+            raise _unsupported(f"{prefix}hypothesis_template", f"belongs to {path}; send them too")
+        elif multi_label is not None:
+            raise _unsupported(f"{prefix}multi_label", f"belongs to {path}; send them too")
+    if labels and body.function != "softmax":
+        raise _unsupported(
+            f"{HUB}function_to_apply", "applies to a model's labels; send multi_label"
+        )
+    return labels
+
+
+async def _classify_zero_shot(
+    body: request_bodies.ClassifyRequest, labels: Labels, request: InferenceRequest
+) -> Response:
+    """Each input's labels, best first, and the probability that none fits; for the hub's clients only the labels."""
+    first = request.bind("zero-shot", body.model)
+    scorer = request.service_state.service.zero_shot(first, named=body.model is not None)
+    inputs = tree_bodies.read_inputs(body.inputs)
+    truncate = request.truncates(body.truncate)
+    top_k = body.top_k or (body.parameters.top_k if body.parameters else None)
+
+    def write(scores: Doubles) -> Steps[bytes]:
+        answers: list[Any] = []
+        for i, row in enumerate(scores):
+            if i % responses.ROWS_AT_ONCE == responses.ROWS_AT_ONCE - 1:
+                yield None
+            best = np.argsort(-row[:-1], kind="stable")[:top_k]
+            ranked = [{"label": labels.names[j], "score": row[j]} for j in best]
+            if labels.path.startswith(HUB) and not body.trust:
+                answers.append(ranked)
+            else:
+                answers.append({"labels": ranked, "none": row[-1]})
+            if body.trust and request.record.result:
+                answers[i]["trust"] = request.record.result.trust[i]
+        written = yield from responses.rows(answers)
+        return written if isinstance(body.inputs, list) else written[1:-1]
+
+    result = await request.run(
+        scorer.classify(inputs, labels, truncate=truncate, trust=body.trust), write
+    )
+    return responses.written_json(result.value)
+
+
+def _unsupported(param: str, reason: str) -> BadInput:
+    return BadInput(f"{param}: {reason}", param=param, code="unsupported")
+
+
+@router.post("/tokenize", response_model=list[list[response_bodies.Token]])
 async def tokenize(body: request_bodies.TokenizeRequest, request: InferenceRequest) -> Response:
     """The tokens of each input, with the tree that the models read."""
     model = request.bind("embed", body.model)
@@ -128,7 +185,7 @@ async def tokenize(body: request_bodies.TokenizeRequest, request: InferenceReque
     return responses.json([text.fields() for text in result.value])
 
 
-@router.post("/explain", responses=openapi_responses.documented(explain_bodies.ExplainAnswer))
+@router.post("/explain", response_model=explain_bodies.ExplainAnswer)
 async def explain(body: explain_bodies.ExplainRequest, request: InferenceRequest) -> Response:
     """What the model attends to in a text or a pair, with the given priors."""
     task: Task = "explain"
@@ -153,12 +210,3 @@ async def explain(body: explain_bodies.ExplainRequest, request: InferenceRequest
     )
     fields = result.value.answer(model.card.name)
     return responses.json({**fields, "trust": result.trust[0]} if body.trust else fields)
-
-
-def _judgement(row: npt.NDArray[Any], labels: tuple[str, ...]) -> dict[str, Any]:
-    """The most probable of an NLI model's three labels, and the probability of each."""
-    scores = dict(zip(labels, row, strict=True))
-    return {
-        "label": labels[int(row.argmax())],
-        "scores": {label: scores[label] for label in NLI_LABELS},
-    }

@@ -1,10 +1,9 @@
 """The OpenAPI document: FastAPI's, with the API key, the headers of answers, examples, and NDJSON."""
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
-
-from fastapi import FastAPI
 
 from heedful.app.http.body import NDJSON
 from heedful.app.http.inference_route import InferenceRoute
@@ -77,11 +76,10 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
 "string" for a model, which no service has."""
 
 
-def openapi(app: FastAPI, routes: Collection[InferenceRoute]) -> dict[str, Any]:
-    """The OpenAPI document. `routes` are the inference routes."""
+def with_details(document: dict[str, Any], routes: Collection[InferenceRoute]) -> dict[str, Any]:
+    """FastAPI's document with the rest of ours. `routes` are the inference routes."""
     inference_paths = {route.path for route in routes}
     ndjson_paths = {route.path for route in routes if route.takes_ndjson}
-    document = FastAPI.openapi(app)
     document["servers"] = [{"url": "."}]  # where the document is, behind a proxy's path too
     components = document["components"]
     scheme = {"type": "http", "scheme": "bearer", "description": "Where the service has keys."}
@@ -91,7 +89,11 @@ def openapi(app: FastAPI, routes: Collection[InferenceRoute]) -> dict[str, Any]:
         for name, (kind, description) in HEADERS.items()
     }
     for path, operations in document["paths"].items():
+        parameter = {"in": "path", "required": True, "schema": {"type": "string"}}
+        parameters = [{"name": name, **parameter} for name in re.findall(r"{(\w+)}", path)]
         for operation in operations.values():
+            if parameters:  # declared as arguments of the function, they would bring FastAPI's 422
+                operation["parameters"] = parameters
             if path not in PUBLIC:
                 operation["security"] = [{"key": []}, {}]
             for status, response in operation["responses"].items():

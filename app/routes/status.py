@@ -10,6 +10,7 @@ from starlette.responses import Response
 from heedful.app import errors
 from heedful.app.http import responses
 from heedful.app.schemas import openapi_responses, response_bodies
+from heedful.app.schemas.openapi_responses import error_responses
 from heedful.app.settings import environment_name
 from heedful.app.state import state_of
 from heedful.runtime.errors import Unavailable
@@ -17,9 +18,10 @@ from heedful.runtime.service import Service
 
 router = APIRouter(tags=["status"])
 control_router = APIRouter(tags=["control"])
+LIMITS = {"max_batch_inputs", "max_body_bytes", "max_queue", "request_timeout"}
 
 
-@router.get("/models", responses=openapi_responses.documented(response_bodies.Cards, 401, 503))
+@router.get("/models", response_model=response_bodies.Cards, responses=error_responses(401, 503))
 async def models(request: Request) -> Response:
     """The card of each model, and the default model of each task."""
     service = ready_service(request)
@@ -27,7 +29,7 @@ async def models(request: Request) -> Response:
     return responses.json({"models": cards, "defaults": service.registry.defaults})
 
 
-@router.get("/info", responses=openapi_responses.documented(response_bodies.Info, 401, 503))
+@router.get("/info", response_model=response_bodies.Info, responses=error_responses(401, 503))
 async def info(request: Request) -> Response:
     """The version, the device, the limits and the parser; TEI's fields about the default embedding model."""
     service = ready_service(request)
@@ -45,12 +47,7 @@ async def info(request: Request) -> Response:
             "version": importlib.metadata.version("heedful"),
             "device": "cuda" if service.registry.provider.startswith("CUDA") else "cpu",
             "provider": service.registry.provider,
-            "limits": {
-                "max_batch_inputs": settings.max_batch_inputs,
-                "max_body_bytes": settings.max_body_bytes,
-                "max_queue": settings.max_queue,
-                "request_timeout": settings.request_timeout,
-            },
+            "limits": settings.model_dump(include=LIMITS),
             "models": list(service.registry.cards),
             "versions": {name: card.version for name, card in service.registry.cards.items()},
             "precision": service.registry.precisions,
@@ -60,13 +57,13 @@ async def info(request: Request) -> Response:
     )
 
 
-@router.get("/health", responses=openapi_responses.documented(response_bodies.Status))
+@router.get("/health", response_model=response_bodies.Status)
 async def health() -> Response:
     """Whether the process answers; says nothing about the models."""
     return responses.json({"status": "ok"})
 
 
-@router.get("/ready", responses=openapi_responses.documented(response_bodies.Readiness, 422, 503))
+@router.get("/ready", response_model=response_bodies.Readiness, responses=error_responses(422, 503))
 async def ready(
     request: Request,
     deep: Annotated[
@@ -100,7 +97,8 @@ async def metrics(request: Request) -> Response:
 
 @control_router.post(
     "/models/reload",
-    responses=openapi_responses.documented(response_bodies.Reloaded, 401, 403, 409, 413, 500, 503),
+    response_model=response_bodies.Reloaded,
+    responses=error_responses(401, 403, 409, 413, 500, 503),
 )
 async def reload(request: Request) -> Response:
     """Reload the bundles from their folder. Needs an API key; SIGHUP does the same.

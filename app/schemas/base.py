@@ -1,8 +1,8 @@
 """The parts of request bodies: strict objects, texts, short lists of errors, fields that are refused or ignored."""
 
 import itertools
-from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 from urllib.parse import quote
 
 from pydantic import (
@@ -10,36 +10,40 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Discriminator,
-    FailFast,
     Field,
-    GetJsonSchemaHandler,
+    ValidationInfo,
     model_validator,
 )
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 MAX_FIELDS = 256
 """Above this many fields an object is refused without a check of each. No schema has as many."""
-IGNORE_UNKNOWN = ConfigDict(extra="allow")
-"""For a request's schema: the header X-Ignored-Fields names unknown fields, which change nothing."""
 MAX_NAMES, MAX_LENGTH = 20, 64
 """Limits of the header: names in it, and characters of a name."""
 MAX_ITEMS = 20
 """Objects of a list in which ignored fields are sought: a request may hold thousands."""
 
 
-class _FirstError(FailFast):
-    """Hashable, as annotations of a union's parts must be."""
-
-    __hash__ = object.__hash__
-
-
-FIRST_ERROR = _FirstError()
+FIRST_ERROR = Field(fail_fast=True)
 """For each list in a request: a single error is enough, and the errors of millions of items take gigabytes."""
 
 Text = Annotated[str, Field(json_schema_extra={"minLength": 1})]
 """An input. `runtime.inputs` refuses empty and blank texts: the schema only says so in the OpenAPI document."""
-NOT_EMPTY = Field(json_schema_extra={"minItems": 1})
-"""For a list of inputs. As with `Text`, only the OpenAPI document has it."""
+T = TypeVar("T")
+FullList = Annotated[list[T], FIRST_ERROR, Field(json_schema_extra={"minItems": 1})]
+"""A list that, as with `Text`, only the OpenAPI document says not to be empty."""
+
+
+def _not_too_many(value: object, info: ValidationInfo) -> object:
+    """Refuse a list of more inputs than a request may have, the validation's context, before any of them is checked."""
+    if info.context is not None and isinstance(value, list) and len(value) > info.context:
+        counts = {"count": len(value), "limit": info.context}
+        message = "holds {count}, more than {limit}: send several requests"
+        raise PydanticCustomError("too_many_inputs", message, counts)
+    return value
+
+
+InputList = Annotated[FullList[T], BeforeValidator(_not_too_many)]
 
 
 class StrictModel(BaseModel):
@@ -62,37 +66,44 @@ class StrictModel(BaseModel):
             raise PydanticCustomError("fields", f"holds {len(value)} fields")
         return value
 
+    def ignored(self, path: str = "") -> list[str]:
+        """The names of the fields that are ignored: "parameters.x" in an object, "inputs[].x" in a list of them."""
+        names = [path + name for name in self.model_extra or ()]
+        for name, value in vars(self).items():
+            if isinstance(value, StrictModel):
+                names += value.ignored(f"{path}{name}.")
+            elif isinstance(value, list):
+                items = [item for item in value[:MAX_ITEMS] if isinstance(item, StrictModel)]
+                inner = [item.ignored(f"{path}{name}[].") for item in items]
+                names += dict.fromkeys(itertools.chain.from_iterable(inner))
+        return names
+
 
 class OpenModel(StrictModel):
-    """Ignores unknown fields, as IGNORE_UNKNOWN says."""
+    """Unknown fields change nothing: the header X-Ignored-Fields names them. The last of a class's bases."""
 
-    model_config = IGNORE_UNKNOWN
-
-
-class AnyOf:
-    """Annotates a union of which a body may fit two parts: anyOf in the OpenAPI document, not oneOf."""
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        document = handler(schema)
-        document["anyOf"] = document.pop("oneOf")
-        return document
+    model_config = ConfigDict(extra="allow")
 
 
-def by_shape(message: str, *keys: str, many: bool = False) -> Discriminator:
-    """Chooses a union's part: "<text>" for a string, "<key>" for an object, by the first of `keys` that it has.
+ANY_OF = Field(json_schema_extra=lambda schema: schema.update(anyOf=schema.pop("oneOf")))
+"""For a union of which a body may fit two parts: anyOf in the OpenAPI document, not oneOf."""
 
-    With `many`, "<many>" for a list. `message` is the error for other values.
+
+def by_shape(message: str, *keys: str) -> Discriminator:
+    """Chooses a union's part: "<text>" for a string, "<many>" for a list, "<key>" for an object with this key.
+
+    The first of `keys` that it has counts; without any it is an "<object>". `message` is the error for values whose
+    part the union does not have.
     """
 
     def tag(value: object) -> str | None:
         if isinstance(value, str):
             return "<text>"
         if isinstance(value, list):
-            return "<many>" if many else None
-        fields: Iterable[str] = value if isinstance(value, dict) else getattr(value, "__dict__", ())
-        return next((f"<{key}>" for key in keys if key in fields), None)
+            return "<many>"
+        if not isinstance(value, dict):
+            return None
+        return next((f"<{key}>" for key in keys if key in value), "<object>")
 
     return by_tag(tag, message)
 
@@ -107,40 +118,15 @@ def unsupported(message: str) -> PydanticCustomError:
     return PydanticCustomError("unsupported", "{reason}", {"reason": message})
 
 
-def refused(reason: str) -> BeforeValidator:
-    """For a field of type None: refuses each other value."""
+def refused(reason: str, *allowed: object) -> BeforeValidator:
+    """For a field that no model here supports: refuses each value but null and those that are `allowed`."""
 
-    def check(value: object) -> None:
-        if value is not None:
+    def check(value: object) -> object:
+        if value not in (None, *allowed):
             raise unsupported(reason)
+        return value
 
     return BeforeValidator(check)
-
-
-def ignored(body: object, path: str = "") -> list[str]:
-    """The names of the fields that were ignored: "parameters.x" in an object, "documents[].x" in a list of them."""
-    if not isinstance(body, BaseModel):
-        return []
-    names: list[str] = []
-    for name in body.model_extra or ():
-        names.append(path + name)
-    sent = body.model_fields_set
-    for name, value in vars(body).items():
-        if name not in sent:
-            continue
-        if isinstance(value, BaseModel):
-            names += ignored(value, f"{path}{name}.")
-        elif isinstance(value, list):
-            items = (item for item in value[:MAX_ITEMS] if _is_open(item))
-            inner = (ignored(item, f"{path}{name}[].") for item in items)
-            names += dict.fromkeys(itertools.chain.from_iterable(inner))
-    return names
-
-
-def _is_open(item: object) -> bool:
-    """Whether the item is an object that may have unknown fields, and no answer repeats them."""
-    is_open = isinstance(item, BaseModel) and item.model_extra is not None
-    return is_open and not getattr(item, "is_repeated", False)
 
 
 def header_of(names: list[str]) -> str:

@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, Tag
 
-from heedful.app.schemas.base import StrictModel, Text, by_shape
+from heedful.app.schemas.base import StrictModel, by_shape
 from heedful.app.schemas.request_bodies import ConfidenceOption, Pair, TruncateOption
 from heedful.app.schemas.response_bodies import Token, Trust
-from heedful.app.schemas.tree_bodies import ConlluTree, DisplacyTree, Item, Trees
+from heedful.app.schemas.tree_bodies import Item, TaggedTextOrTree, Trees
 from heedful.runtime.explain.run import MAX_ALPHA
 
 
@@ -31,11 +31,7 @@ class Related(StrictModel):
 
 class ExplainRequest(TruncateOption, ConfidenceOption):
     inputs: Annotated[
-        Annotated[Text, Tag("<text>")]
-        | Annotated[DisplacyTree, Tag("<displacy>")]
-        | Annotated[ConlluTree, Tag("<conllu>")]
-        | Annotated[Pair, Tag("<premise>")]
-        | Annotated[Related, Tag("<a>")],
+        TaggedTextOrTree | Annotated[Pair, Tag("<premise>")] | Annotated[Related, Tag("<a>")],
         by_shape(
             "must be a string, a tree, or an object with premise and hypothesis, or a and b",
             *("premise", "a", "displacy", "conllu"),

@@ -10,30 +10,27 @@ from heedful.runtime.answers import sigmoid
 from heedful.runtime.zero_shot import MAX_LABELS, TEMPLATES
 
 TopK = Annotated[int | None, Field(ge=1, description="Return this many of the best labels.")]
-
-
 OtherTask = Annotated[
     None,
     refused("is of a task that no model here does; texts are classified without it"),
     Field(description="Of another of InferenceClient's tasks. Refused: texts are classified."),
 ]
-
-
 LabelNames = Annotated[
     Annotated[list[Text], FIRST_ERROR] | None,
     Field(max_length=MAX_LABELS, json_schema_extra={"minItems": 1}),
 ]
-Template = Annotated[
-    str | None,
-    Field(
+
+
+class ZeroShotOptions(StrictModel):
+    hypothesis_template: str | None = Field(
+        None,
         description="The sentence that a label makes, with {} in its place. Without it a label makes "
-        f"{len(TEMPLATES)} sentences, the first of them {TEMPLATES[0]!r}."
-    ),
-]
-MultiLabel = Annotated[
-    bool | None,
-    Field(description="Whether several labels may fit a text: each then has a probability alone."),
-]
+        f"{len(TEMPLATES)} sentences, the first of them {TEMPLATES[0]!r}.",
+    )
+    multi_label: bool | None = Field(
+        None,
+        description="Whether several labels may fit a text: each then has a probability alone.",
+    )
 
 
 class HubParameters(OpenModel):
@@ -56,10 +53,8 @@ class ClassifyParameters(HubParameters):
     multi_label: OtherTask = None
 
 
-class ZeroShotParameters(HubParameters):
+class ZeroShotParameters(ZeroShotOptions, HubParameters):
     candidate_labels: LabelNames = Field(None, description="As `labels`.")
-    hypothesis_template: Template = None
-    multi_label: MultiLabel = None
 
 
 PARAMETERS = Field(

@@ -1,7 +1,7 @@
 """Bodies of requests. They are strict: no type is coerced.
 
 Each field that TEI defines for a route is known here. A field is refused by name if it would change the answer and no
-model here supports it. TEI's routes ignore unknown fields (`IGNORE_UNKNOWN`), the others refuse them.
+model here supports it. TEI's routes ignore unknown fields (`OpenModel`), the others refuse them.
 """
 
 from typing import Annotated, Literal
@@ -17,37 +17,28 @@ from pydantic import (
 )
 
 from heedful.app.schemas.base import (
-    FIRST_ERROR,
-    IGNORE_UNKNOWN,
-    NOT_EMPTY,
+    InputList,
+    OpenModel,
     StrictModel,
     Text,
     by_shape,
-    by_tag,
+    refused,
     unsupported,
 )
 from heedful.app.schemas.huggingface_bodies import (
     PARAMETERS,
     HubFields,
     LabelNames,
-    MultiLabel,
-    Template,
     TopK,
+    ZeroShotOptions,
     ZeroShotParameters,
 )
-from heedful.app.schemas.tree_bodies import ConlluTree, DisplacyTree, Item
+from heedful.app.schemas.tree_bodies import Item, TaggedTextOrTree
 from heedful.runtime.answers import FewerBits, Precision
-
-
-def _no_prompt(name: str | None) -> str | None:
-    if name is not None:
-        raise unsupported("no model here has prompts; leave it out")
-    return name
-
 
 PromptName = Annotated[
     str | None,
-    AfterValidator(_no_prompt),
+    refused("no model here has prompts; leave it out"),
     Field(description="TEI's. Refused: no model has prompts."),
 ]
 
@@ -62,19 +53,16 @@ def _no_ids(value: object) -> object:
 
 
 Texts = Annotated[
-    Annotated[Text, Tag("<text>")] | Annotated[list[Text], FIRST_ERROR, NOT_EMPTY, Tag("<many>")],
-    by_shape("must be a string or a list of strings", many=True),
+    Annotated[Text, Tag("<text>")] | Annotated[InputList[Text], Tag("<many>")],
+    by_shape("must be a string or a list of strings"),
     Field(description="One text, or a list of them."),
     BeforeValidator(_no_ids),
 ]
 
 
 Items = Annotated[
-    Annotated[Text, Tag("<text>")]
-    | Annotated[DisplacyTree, Tag("<displacy>")]
-    | Annotated[ConlluTree, Tag("<conllu>")]
-    | Annotated[list[Item], FIRST_ERROR, NOT_EMPTY, Tag("<many>")],
-    by_shape("must be a string, a tree, or a list of them", "displacy", "conllu", many=True),
+    TaggedTextOrTree | Annotated[InputList[Item], Tag("<many>")],
+    by_shape("must be a string, a tree, or a list of them", "displacy", "conllu"),
     Field(description="One text, or a list of them; a tree may replace a text."),
     BeforeValidator(_no_ids),
 ]
@@ -87,20 +75,23 @@ Truncate = Annotated[
         "null takes the setting HEEDFUL_TRUNCATE."
     ),
 ]
+
+
+def _not_truncated(long: str | None, info: ValidationInfo) -> str | None:
+    """Refuse `long` where `truncate` is true."""
+    if long and info.data.get("truncate"):
+        raise unsupported("a text is cut or has the mean of its windows; leave one of the two out")
+    return long
+
+
 Long = Annotated[
     Literal["mean"] | None,
+    AfterValidator(_not_truncated),
     Field(
         description="mean: a text that is too long for the model has the mean of its windows' "
         "vectors. It may not be sent with truncate."
     ),
 ]
-
-
-def not_both(long: str | None, info: ValidationInfo) -> str | None:
-    """Refuse `long` where `truncate` is true."""
-    if long and info.data.get("truncate"):
-        raise unsupported("a text is cut or has the mean of its windows; leave one of the two out")
-    return long
 
 
 class Request(StrictModel):
@@ -145,9 +136,7 @@ class ConfidenceOption(StrictModel):
     trust: bool = Field(False, description="Also say how far each answer can be trusted.")
 
 
-class EmbedRequest(Request, Truncation):
-    model_config = IGNORE_UNKNOWN
-
+class EmbedRequest(Request, Truncation, OpenModel):
     inputs: Items
     normalize: bool = Field(True, description="Scale each row to length 1.")
     dimensions: Dimensions = None
@@ -155,7 +144,7 @@ class EmbedRequest(Request, Truncation):
         "float32",
         description="int8 and uint8 send a byte a value, binary and ubinary a bit: eight values in a number.",
     )
-    long: Annotated[Long, AfterValidator(not_both)] = None
+    long: Long = None
     prompt_name: PromptName = None
 
 
@@ -170,18 +159,12 @@ class OnePair(TruncateOption, ConfidenceOption):
 
 
 class ManyPairs(TruncateOption, ConfidenceOption):
-    pairs: Annotated[list[Pair], FIRST_ERROR, NOT_EMPTY]
-
-
-def _pair_or_pairs(value: object) -> str | None:
-    if not isinstance(value, dict):
-        return None
-    return "<many>" if "pairs" in value else "<one>"
+    pairs: InputList[Pair]
 
 
 NLIRequest = Annotated[
-    Annotated[OnePair, Tag("<one>")] | Annotated[ManyPairs, Tag("<many>")],
-    by_tag(_pair_or_pairs, "must be an object with premise and hypothesis, or with pairs"),
+    Annotated[OnePair, Tag("<object>")] | Annotated[ManyPairs, Tag("<pairs>")],
+    by_shape("must be an object with premise and hypothesis, or with pairs", "pairs"),
 ]
 
 
@@ -191,23 +174,19 @@ class TwoTexts(StrictModel):
 
 
 class RelatednessRequest(TruncateOption, ConfidenceOption):
-    pairs: Annotated[list[TwoTexts], FIRST_ERROR, NOT_EMPTY]
+    pairs: InputList[TwoTexts]
 
 
-class ClassifyRequest(TruncateOption, HubFields, ConfidenceOption):
+class ClassifyRequest(TruncateOption, ZeroShotOptions, HubFields, ConfidenceOption):
     inputs: Items
     labels: LabelNames = Field(
         None, description="Labels of the client's, in place of those of a model."
     )
-    hypothesis_template: Template = None
-    multi_label: MultiLabel = None
     parameters: ZeroShotParameters | None = PARAMETERS
     top_k: TopK = None
 
 
-class TokenizeRequest(TruncateOption):
-    model_config = IGNORE_UNKNOWN
-
+class TokenizeRequest(TruncateOption, OpenModel):
     inputs: Texts
     add_special_tokens: bool = Field(
         True,

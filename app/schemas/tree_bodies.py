@@ -1,14 +1,14 @@
 """Trees that clients send instead of texts, in two shapes. They are used without parsing.
 
+A body's validation, which happens in a thread if the body is large, makes a parse of each.
 `/explain` answers in the same two shapes.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, Tag
-from pydantic_core import PydanticCustomError
 
 from heedful.app.schemas.base import FIRST_ERROR, StrictModel, Text, by_shape
 from heedful.runtime.inputs import Inputs
@@ -42,20 +42,6 @@ class Displacy(StrictModel):
     arcs: Annotated[list[Arc], FIRST_ERROR] = Field(max_length=MAX_TREE_WORDS)
 
 
-def _read_by(read: Callable[[Any], Parse]) -> AfterValidator:
-    """Makes a tree's field a parse: with the body's validation, which happens in a thread if the body is large."""
-
-    def parse(value: object) -> Parse:
-        try:
-            return read(value)
-        except ValueError as error:
-            raise PydanticCustomError(
-                "invalid_input", "{reason}", {"reason": str(error)}
-            ) from error
-
-    return AfterValidator(parse)
-
-
 def _from_displacy(tree: Displacy) -> Parse:
     """Raises ValueError."""
     for i, arc in enumerate(tree.arcs):
@@ -74,14 +60,14 @@ class Tree(StrictModel):
 
 
 class DisplacyTree(Tree):
-    displacy: Annotated[Displacy, _read_by(_from_displacy)]
+    displacy: Annotated[Displacy, AfterValidator(_from_displacy)]
 
 
 class ConlluTree(Tree):
     conllu: Annotated[
         str,
         Field(min_length=1, description="ID, FORM, HEAD, DEPREL and SpaceAfter=No are used."),
-        _read_by(trees.from_conllu),
+        AfterValidator(trees.from_conllu),
     ]
 
 
@@ -94,10 +80,13 @@ class Trees(BaseModel):
 
 TextOrTree = str | Tree
 
-Item = Annotated[
+TaggedTextOrTree = (
     Annotated[Text, Tag("<text>")]
     | Annotated[DisplacyTree, Tag("<displacy>")]
-    | Annotated[ConlluTree, Tag("<conllu>")],
+    | Annotated[ConlluTree, Tag("<conllu>")]
+)
+Item = Annotated[
+    TaggedTextOrTree,
     by_shape(
         'must be a string, or a tree: {"displacy": {..}} or {"conllu": ".."}', "displacy", "conllu"
     ),

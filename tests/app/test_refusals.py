@@ -63,7 +63,6 @@ REFUSED = r"""
 422 /predict unsupported inputs {"inputs": [["a"], ["b", "c"]]}
 422 /predict wrong_task model {"inputs": ["a", "b"], "model": "tiny-sst2"}
 422 /predict wrong_task model {"inputs": "a", "model": "tiny-nli"}
-413 /predict too_many_inputs options.y {"inputs": "a", "options": {"y": MANY}}
 422 /relatedness unknown_field pairs[0].c {"pairs": [{"a": "x", "b": "y", "c": "z"}]}
 422 /rerank invalid_input query {"query": "", "texts": ["a"]}
 422 /rerank invalid_input documents[0] {"query": "kids", "documents": [""]}
@@ -100,7 +99,6 @@ MESSAGES = r"""
 422 /embed invalid_value | WORDS: must have at most 10000 items | {"inputs": {"displacy": {"words": FOREST, ARCS}}}
 422 /embed invalid_input | SPLIT: send valid Unicode | {"inputs": {TREE: [{FROM "label": "\ud800", LEFT}]}}}
 413 /embed too_many_inputs | inputs holds 65, more than 64: send several requests | {"inputs": MANY}
-413 /predict too_many_inputs | x holds 65, more than the 64 of any field: leave it out | {"inputs": "a", "x": MANY}
 422 /embed unsupported | inputs: token ids are not accepted, each model has its own; send the text | {"inputs": [1, 2]}
 404 /embed model_not_found | there is no model 'bert'; known are: SERVED | {"inputs": "a", "model": "bert"}
 422 INFER invalid_input | inputs: the model reads text, not 'words'; name a tensor text | {"inputs": [UNKNOWN]}

@@ -10,15 +10,14 @@ from starlette.responses import Response
 
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
-from heedful.app.schemas import openapi_responses
-from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, OpenModel, Text, refused, unsupported
+from heedful.app.schemas.base import FIRST_ERROR, InputList, OpenModel, Text, refused, unsupported
 from heedful.app.schemas.request_bodies import Dimensions, OutputDtype
 from heedful.runtime.answers import as_precision
 from heedful.runtime.engine.work import Steps
 from heedful.runtime.inputs import Inputs
 from heedful.text.arrays import Floats
 
-router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["Cohere"])
+router = APIRouter(route_class=InferenceRoute, tags=["Cohere"])
 
 EmbeddingType = Literal[OutputDtype, "base64"]
 
@@ -31,7 +30,7 @@ def _cut_at_the_end(truncate: str | None) -> str | None:
 
 class EmbedTextsRequest(OpenModel):
     model: str = Field(description="A name from /models, or an alias.")
-    texts: Annotated[list[Text], FIRST_ERROR, NOT_EMPTY]
+    texts: InputList[Text]
     input_type: str | None = Field(None, description="Cohere's. No effect: no model has prompts.")
     embedding_types: (
         Annotated[list[EmbeddingType], FIRST_ERROR, Field(min_length=1, max_length=6)] | None
@@ -58,7 +57,7 @@ class ByType(BaseModel):
     meta: dict[str, Any] = Field(description="api_version and billed_units.")
 
 
-@router.post("/v2/embed", responses=openapi_responses.documented(ByType))
+@router.post("/v2/embed", response_model=ByType)
 async def embed(body: EmbedTextsRequest, request: InferenceRequest) -> Response:
     """Cohere's second version: for each of `embedding_types` a row for each text, in order."""
     model = request.bind("embed", body.model)

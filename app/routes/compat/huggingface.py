@@ -6,14 +6,13 @@ from fastapi import APIRouter
 from pydantic import Tag
 from starlette.responses import Response
 
-from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.routes import core
 from heedful.app.routes.compat import similarity
 from heedful.app.schemas import openapi_responses, request_bodies, response_bodies
-from heedful.app.schemas.base import AnyOf, by_tag
+from heedful.app.schemas.base import ANY_OF, by_tag
 
-router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
+router = APIRouter(route_class=InferenceRoute, tags=["models"])
 
 
 def _task(value: object) -> str | None:
@@ -31,16 +30,14 @@ AnyRequest = Annotated[
     | Annotated[request_bodies.ClassifyRequest, Tag("<classify>")]
     | Annotated[similarity.SimilarityRequest, Tag("<similarity>")],
     by_tag(_task, "must be an object with inputs"),
-    AnyOf(),
+    ANY_OF,
 ]
 
 
 @router.post(
     "/",
-    responses=openapi_responses.in_bytes(
-        openapi_responses.documented(list[list[float]] | list[float] | response_bodies.Classified),
-        responses.ARRAY_HEADERS,
-    ),
+    response_model=list[list[float]] | list[float] | response_bodies.Classified,
+    responses=openapi_responses.IN_BYTES,
 )
 async def root(body: AnyRequest, request: InferenceRequest) -> Response:
     """As /embed; as /classify with `parameters`; as /similarity with a source sentence."""

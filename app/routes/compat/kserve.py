@@ -4,7 +4,6 @@ import importlib.metadata
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
@@ -19,18 +18,17 @@ from heedful.app.routes.compat.kserve_tensors import (
     InferParameters,
     InferRequest,
     OutputTensor,
-    Signature,
     TensorMetadata,
     metadata,
     read_inputs,
     wanted_outputs,
 )
 from heedful.app.routes.status import ready_processes, ready_service
-from heedful.app.schemas import openapi_responses, response_bodies
-from heedful.runtime.answers import Result, chosen
+from heedful.app.schemas.openapi_responses import error_responses
+from heedful.app.schemas.response_bodies import ProtocolError
+from heedful.runtime.answers import chosen
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import UnknownModel
-from heedful.runtime.inference import Inference
 
 TAG = "Open Inference Protocol"
 BINARY = b"inference-header-content-length"
@@ -41,6 +39,7 @@ class TensorRoute(InferenceRoute):
     """An inference route whose body is JSON whatever its Content-Type."""
 
     takes_ndjson = False
+    envelope = ProtocolError
 
     def read(self, record: Record, content: bytes) -> Any:
         """Raises MalformedBody, BodyTooLarge."""
@@ -53,21 +52,8 @@ class TensorRoute(InferenceRoute):
         return request_body.parse_json(content)
 
 
-def _with_text_errors(responses: openapi_responses.Documented) -> openapi_responses.Documented:
-    """The responses for the OpenAPI document, with the protocol's errors."""
-    error = {"model": response_bodies.ProtocolError}
-    return {
-        status: response if status == 200 else {**response, **error}
-        for status, response in responses.items()
-    }
-
-
 router = APIRouter(tags=[TAG])
-infer_router = APIRouter(
-    route_class=TensorRoute, responses=_with_text_errors(openapi_responses.ERRORS), tags=[TAG]
-)
-MODEL_PATH = openapi_responses.path_parameters("model")
-VERSION_PATH = openapi_responses.path_parameters("model", "version")
+infer_router = APIRouter(route_class=TensorRoute, tags=[TAG])
 
 
 class Server(BaseModel):
@@ -104,21 +90,21 @@ class InferAnswer(BaseModel):
     outputs: list[OutputTensor]
 
 
-@router.get("/v2", responses=_with_text_errors(openapi_responses.documented(Server, 401)))
+@router.get("/v2", response_model=Server, responses=error_responses(401, envelope=ProtocolError))
 async def server() -> Response:
     """The server's name and version."""
     version = importlib.metadata.version("heedful")
     return responses.json({"name": "heedful", "version": version, "extensions": []})
 
 
-@router.get("/v2/health/live", responses=openapi_responses.documented(Live))
+@router.get("/v2/health/live", response_model=Live)
 async def live() -> Response:
     """As /health."""
     return responses.json({"live": True})
 
 
 @router.get(
-    "/v2/health/ready", responses=_with_text_errors(openapi_responses.documented(Ready, 503))
+    "/v2/health/ready", response_model=Ready, responses=error_responses(503, envelope=ProtocolError)
 )
 async def ready(request: Request) -> Response:
     """As /ready."""
@@ -126,13 +112,13 @@ async def ready(request: Request) -> Response:
     return responses.json({"ready": True})
 
 
-METADATA = _with_text_errors(openapi_responses.documented(ModelMetadata, 401, 404, 503))
-READY = _with_text_errors(openapi_responses.documented(ModelReady, 401, 404, 503))
-INFERRED = openapi_responses.documented(InferAnswer)
+MODEL_ERRORS = error_responses(401, 404, 503, envelope=ProtocolError)
 
 
-@router.get("/v2/models/{model}", responses=METADATA, openapi_extra=MODEL_PATH)
-@router.get("/v2/models/{model}/versions/{version}", responses=METADATA, openapi_extra=VERSION_PATH)
+@router.get("/v2/models/{model}", response_model=ModelMetadata, responses=MODEL_ERRORS)
+@router.get(
+    "/v2/models/{model}/versions/{version}", response_model=ModelMetadata, responses=MODEL_ERRORS
+)
 async def model_metadata(request: Request) -> Response:
     """The model's tensors."""
     card = _card(request)
@@ -141,51 +127,45 @@ async def model_metadata(request: Request) -> Response:
     return responses.json({**fields, "inputs": inputs, "outputs": outputs})
 
 
-@router.get("/v2/models/{model}/ready", responses=READY, openapi_extra=MODEL_PATH)
+@router.get("/v2/models/{model}/ready", response_model=ModelReady, responses=MODEL_ERRORS)
 @router.get(
-    "/v2/models/{model}/versions/{version}/ready", responses=READY, openapi_extra=VERSION_PATH
+    "/v2/models/{model}/versions/{version}/ready", response_model=ModelReady, responses=MODEL_ERRORS
 )
 async def model_ready(request: Request) -> Response:
     """Whether the model answers."""
     return responses.json({"name": _card(request).name, "ready": True})
 
 
-@infer_router.post("/v2/models/{model}/infer", responses=INFERRED, openapi_extra=MODEL_PATH)
-@infer_router.post(
-    "/v2/models/{model}/versions/{version}/infer", responses=INFERRED, openapi_extra=VERSION_PATH
-)
+@infer_router.post("/v2/models/{model}/infer", response_model=InferAnswer)
+@infer_router.post("/v2/models/{model}/versions/{version}/infer", response_model=InferAnswer)
 async def infer(body: InferRequest, request: InferenceRequest) -> Response:
     """The model's outputs for texts or pairs of texts."""
     id_field = {} if body.id is None else {"id": responses.repeatable(body.id, "id")}
     signature = SIGNATURES[_card(request).kind]
     model = request.bind(signature.task, request.path_params["model"])
-    result = await _run(model, signature, body, request)
+    inputs = read_inputs(body.inputs, signature)
+    parameters = body.parameters or InferParameters()
+    truncate, mean = request.truncates(parameters.truncate), parameters.long == "mean"
+    if signature.task == "embed":
+        result = await request.run(
+            model.embed(inputs, truncate=truncate, mean=mean, normalize=True)
+        )
+    elif signature.task == "relatedness":
+        result = await request.run(model.relatedness(inputs, truncate=truncate))
+    else:
+        result = await request.run(model.classify(inputs, truncate=truncate))
     values = np.asarray(result.value)
     numbers = values.astype(np.float32, copy=False).reshape(-1)
     outputs: list[dict[str, Any]] = [
         {"name": signature.scores, "datatype": "FP32", "shape": values.shape, "data": numbers}
     ]
-    if signature.has_labels:
+    if model.card.labels:
         labels = [label or "" for label in chosen(model.card, values)]  # a BYTES tensor has no null
         outputs.append(
             {"name": "label", "datatype": "BYTES", "shape": [len(labels)], "data": labels}
         )
     fields = {"model_name": model.card.name, "model_version": model.card.version}
     return responses.json({**fields, **id_field, "outputs": wanted_outputs(outputs, body)})
-
-
-async def _run(
-    model: Inference, signature: Signature, body: InferRequest, request: InferenceRequest
-) -> Result[npt.NDArray[Any]]:
-    inputs = read_inputs(body.inputs, signature)
-    parameters = body.parameters or InferParameters()
-    mean = parameters.long == "mean"
-    truncate = request.truncates(parameters.truncate)
-    if signature.task == "embed":
-        return await request.run(model.embed(inputs, truncate=truncate, mean=mean, normalize=True))
-    if signature.task == "relatedness":
-        return await request.run(model.relatedness(inputs, truncate=truncate))
-    return await request.run(model.classify(inputs, truncate=truncate))
 
 
 def _card(request: Request) -> Card:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
-from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, OpenModel, refused
-from heedful.app.schemas.request_bodies import Long, Truncate, not_both
+from heedful.app.schemas.base import FIRST_ERROR, InputList, OpenModel, refused
+from heedful.app.schemas.request_bodies import Long, Truncate
 from heedful.runtime.bundles.card import Card
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inputs import Inputs
@@ -23,7 +23,7 @@ MAX_DIMENSIONS = 32
 
 class InferParameters(OpenModel):
     truncate: Truncate = None
-    long: Annotated[Long, AfterValidator(not_both)] = None
+    long: Long = None
 
 
 def _flat(data: list[Any]) -> list[str]:
@@ -41,9 +41,7 @@ def _flat(data: list[Any]) -> list[str]:
 
 class Tensor(OpenModel):
     name: str
-    shape: Annotated[list[Annotated[int, Field(ge=0)]], FIRST_ERROR] = Field(
-        max_length=MAX_DIMENSIONS
-    )
+    shape: list[Annotated[int, Field(ge=0)]] = Field(max_length=MAX_DIMENSIONS, fail_fast=True)
     datatype: Literal["BYTES"]
     data: Annotated[list[Any], AfterValidator(_flat)] = Field(
         description="Texts; they may be nested.", json_schema_extra={"minItems": 1}
@@ -66,7 +64,7 @@ class Wanted(OpenModel):
 class InferRequest(OpenModel):
     id: str | None = None
     parameters: InferParameters | None = None
-    inputs: Annotated[list[Tensor], FIRST_ERROR, NOT_EMPTY]
+    inputs: InputList[Tensor]
     outputs: Annotated[list[Wanted], FIRST_ERROR] | None = Field(
         None, description="Without any, all outputs."
     )
@@ -89,14 +87,13 @@ class Signature:
     task: Task
     inputs: tuple[str, ...]
     scores: str  # the name of the output with numbers
-    has_labels: bool
 
 
 SIGNATURES: Mapping[Kind, Signature] = {
-    "embedding": Signature("embed", ("text",), "embedding", has_labels=False),
-    "classification": Signature("classify", ("text",), "probabilities", has_labels=True),
-    "nli": Signature("nli", ("premise", "hypothesis"), "probabilities", has_labels=True),
-    "relatedness": Signature("relatedness", ("a", "b"), "score", has_labels=False),
+    "embedding": Signature("embed", ("text",), "embedding"),
+    "classification": Signature("classify", ("text",), "probabilities"),
+    "nli": Signature("nli", ("premise", "hypothesis"), "probabilities"),
+    "relatedness": Signature("relatedness", ("a", "b"), "score"),
 }
 
 
@@ -105,7 +102,7 @@ def metadata(card: Card) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     signature = SIGNATURES[card.kind]
     width = {"embedding": [card.dimension], "score": []}.get(signature.scores, [len(card.labels)])
     outputs = [{"name": signature.scores, "datatype": "FP32", "shape": [-1, *width]}]
-    if signature.has_labels:
+    if card.labels:
         outputs.append({"name": "label", "datatype": "BYTES", "shape": [-1]})
     inputs = [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in signature.inputs]
     return inputs, outputs
@@ -113,26 +110,24 @@ def metadata(card: Card) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 def read_inputs(tensors: list[Tensor], signature: Signature) -> Inputs:
     """The texts of the tensors, which must be the model's inputs. Raises BadInput."""
-    columns: list[list[str]] = []
     names = " and ".join(signature.inputs)
+    by_name: dict[str, list[str]] = {}
     for name in signature.inputs:
-        index = next((i for i, tensor in enumerate(tensors) if tensor.name == name), None)
-        if index is None:
+        if all(tensor.name != name for tensor in tensors):
             sent = ", ".join(repr(tensor.name[:100]) for tensor in tensors[:10]) or "none"
             message = f"inputs: the model reads {names}, not {sent}; name a tensor {name}"
             raise BadInput(message, param="inputs")
-        tensor, count = tensors[index], len(tensors[index].data)
-        if math.prod(tensor.shape) != count:
-            path = f"inputs[{index}].shape"
-            message = f"{path}: is {tensor.shape}, but data has {count} texts: send [{count}]"
-            raise BadInput(message, param=path)
-        columns.append(tensor.data)
-    seen: set[str] = set()
     for i, tensor in enumerate(tensors):
-        if tensor.name not in signature.inputs or tensor.name in seen:
+        if tensor.name not in signature.inputs or tensor.name in by_name:
             path = f"inputs[{i}].name"
             raise BadInput(f"{path}: the model reads {names}, each once; leave it out", param=path)
-        seen.add(tensor.name)
+        count = len(tensor.data)
+        if math.prod(tensor.shape) != count:
+            path = f"inputs[{i}].shape"
+            message = f"{path}: is {tensor.shape}, but data has {count} texts: send [{count}]"
+            raise BadInput(message, param=path)
+        by_name[tensor.name] = tensor.data
+    columns = [by_name[name] for name in signature.inputs]
     if len({len(column) for column in columns}) > 1:
         raise BadInput("inputs: the two tensors differ in length", param="inputs")
     paths = [f"inputs.{name}[{row}]" for row in range(len(columns[0])) for name in signature.inputs]

@@ -4,21 +4,22 @@ from typing import Annotated, Any, Literal, cast
 
 import orjson
 from fastapi import APIRouter, Request
-from pydantic import AfterValidator, BaseModel, Field, Tag
+from pydantic import BaseModel, Field, Tag
 from starlette.responses import Response
 
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.routes.compat import token_ids
 from heedful.app.routes.status import ready_service
-from heedful.app.schemas import openapi_responses, tree_bodies
-from heedful.app.schemas.base import FIRST_ERROR, NOT_EMPTY, OpenModel, Text, by_tag
-from heedful.app.schemas.request_bodies import Dimensions, Long, OutputDtype, Truncate, not_both
+from heedful.app.schemas import tree_bodies
+from heedful.app.schemas.base import FullList, InputList, OpenModel, Text, by_tag
+from heedful.app.schemas.openapi_responses import error_responses
+from heedful.app.schemas.request_bodies import Dimensions, Long, OutputDtype, Truncate
 from heedful.app.state import state_of
 from heedful.runtime.answers import as_precision
 from heedful.runtime.errors import UnknownModel
 
-router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["OpenAI"])
+router = APIRouter(route_class=InferenceRoute, tags=["OpenAI"])
 models_router = APIRouter(tags=["OpenAI"])
 
 
@@ -36,14 +37,9 @@ def _shape(value: object) -> str | None:
 class EmbeddingsRequest(OpenModel):
     input: Annotated[
         Annotated[Text, Tag("<one>")]
-        | Annotated[list[Text], FIRST_ERROR, NOT_EMPTY, Tag("<many>")]
-        | Annotated[list[int], FIRST_ERROR, NOT_EMPTY, Tag("<ids>")]
-        | Annotated[
-            list[Annotated[list[int], FIRST_ERROR, NOT_EMPTY]],
-            FIRST_ERROR,
-            NOT_EMPTY,
-            Tag("<ids of many>"),
-        ],
+        | Annotated[InputList[Text], Tag("<many>")]
+        | Annotated[FullList[int], Tag("<ids>")]
+        | Annotated[InputList[FullList[int]], Tag("<ids of many>")],
         by_tag(_shape, "must be a string or a list of strings"),
         Field(description="One text, a list of them, or token ids of cl100k_base."),
     ]
@@ -58,7 +54,7 @@ class EmbeddingsRequest(OpenModel):
         description="Voyage's and Mistral's: int8 and uint8 send a byte a value, binary and ubinary a bit.",
     )
     truncate: Truncate = None
-    long: Annotated[Long, AfterValidator(not_both)] = Field(
+    long: Long = Field(
         None, description="mean is the default, unless truncate is sent or HEEDFUL_TRUNCATE set."
     )
     user: str | None = Field(None, description="OpenAI's. Ignored and not stored.")
@@ -82,7 +78,7 @@ class Embeddings(BaseModel):
     usage: Usage
 
 
-@router.post("/v1/embeddings", responses=openapi_responses.documented(Embeddings))
+@router.post("/v1/embeddings", response_model=Embeddings)
 async def embeddings(body: EmbeddingsRequest, request: InferenceRequest) -> Response:
     """One vector of length 1 for each input, in order."""
     model = request.bind("embed", body.model)
@@ -141,7 +137,7 @@ class OpenAIModels(BaseModel):
     data: list[OpenAIModel]
 
 
-@models_router.get("/v1/models", responses=openapi_responses.documented(OpenAIModels, 401, 503))
+@models_router.get("/v1/models", response_model=OpenAIModels, responses=error_responses(401, 503))
 async def models(request: Request) -> Response:
     """The models and their aliases in OpenAI's list format."""
     return responses.json({"object": "list", "data": _models(request)})
@@ -149,8 +145,8 @@ async def models(request: Request) -> Response:
 
 @models_router.get(
     "/v1/models/{model:path}",  # an alias may have a slash, as BAAI/bge-small-en-v1.5
-    responses=openapi_responses.documented(OpenAIModel, 401, 404, 503),
-    openapi_extra=openapi_responses.path_parameters("model"),
+    response_model=OpenAIModel,
+    responses=error_responses(401, 404, 503),
 )
 async def model(request: Request) -> Response:
     """One model, by its name or an alias."""

@@ -9,11 +9,10 @@ from starlette.responses import Response
 
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
-from heedful.app.schemas import openapi_responses, request_bodies, response_bodies
+from heedful.app.schemas import request_bodies
 from heedful.app.schemas.base import (
-    FIRST_ERROR,
-    IGNORE_UNKNOWN,
-    NOT_EMPTY,
+    InputList,
+    OpenModel,
     Text,
     by_tag,
     unsupported,
@@ -24,16 +23,15 @@ from heedful.app.schemas.huggingface_bodies import (
     HubFields,
     apply_function,
 )
+from heedful.app.schemas.response_bodies import Label
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.model_registry import Task
 
-router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
+router = APIRouter(route_class=InferenceRoute, tags=["models"])
 
 
 class TextOrPair(RootModel[list[str]]):
-    root: Annotated[list[Text], FIRST_ERROR] = Field(
-        json_schema_extra={"minItems": 1, "maxItems": 2}
-    )
+    root: list[Text] = Field(fail_fast=True, json_schema_extra={"minItems": 1, "maxItems": 2})
 
     @field_validator("root")
     @classmethod
@@ -46,7 +44,7 @@ class TextOrPair(RootModel[list[str]]):
 
 
 class Batch(RootModel[list[TextOrPair]]):
-    root: Annotated[list[TextOrPair], FIRST_ERROR, NOT_EMPTY]
+    root: InputList[TextOrPair]
 
     @field_validator("root")
     @classmethod
@@ -64,9 +62,7 @@ def _shape(value: object) -> str | None:
     return None
 
 
-class PredictRequest(request_bodies.Request, request_bodies.Truncation, HubFields):
-    model_config = IGNORE_UNKNOWN
-
+class PredictRequest(request_bodies.Request, request_bodies.Truncation, HubFields, OpenModel):
     inputs: Annotated[
         Annotated[Text, Tag("<text>")]
         | Annotated[TextOrPair, Tag("<row>")]
@@ -90,12 +86,7 @@ class PredictRequest(request_bodies.Request, request_bodies.Truncation, HubField
         return Inputs([text for row in rows for text in row], paths, "inputs", width)
 
 
-@router.post(
-    "/predict",
-    responses=openapi_responses.documented(
-        list[response_bodies.Label] | list[list[response_bodies.Label]]
-    ),
-)
+@router.post("/predict", response_model=list[Label] | list[list[Label]])
 async def predict(body: PredictRequest, request: InferenceRequest) -> Response:
     """The labels of each text or pair with their probabilities, best first, as on /classify."""
     inputs = body.read()

@@ -1,58 +1,49 @@
 """A text compared with many by their cosines: TEI's two routes, and the rerank of Cohere and Jina."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter
-from pydantic import AfterValidator, BaseModel, Field, Tag
+from pydantic import BaseModel, Field, Tag
 from starlette.responses import Response
 
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
-from heedful.app.schemas import openapi_responses, request_bodies
+from heedful.app.schemas import request_bodies
 from heedful.app.schemas.base import (
-    FIRST_ERROR,
-    IGNORE_UNKNOWN,
-    NOT_EMPTY,
-    AnyOf,
+    ANY_OF,
+    InputList,
     OpenModel,
     Text,
+    by_shape,
     by_tag,
-    unsupported,
+    refused,
 )
 from heedful.runtime.answers import Result
 from heedful.runtime.inputs import Inputs
 from heedful.text.arrays import Doubles, Ints
 
-router = APIRouter(route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["models"])
-rerank_router = APIRouter(
-    route_class=InferenceRoute, responses=openapi_responses.ERRORS, tags=["rerank"]
-)
+router = APIRouter(route_class=InferenceRoute, tags=["models"])
+rerank_router = APIRouter(route_class=InferenceRoute, tags=["rerank"])
 
 
 class Sentences(OpenModel):
     source_sentence: Text
-    sentences: Annotated[list[Text], FIRST_ERROR, NOT_EMPTY]
+    sentences: InputList[Text]
 
 
-class Parameters(request_bodies.Truncation):
-    model_config = IGNORE_UNKNOWN
-
+class Parameters(request_bodies.Truncation, OpenModel):
     prompt_name: request_bodies.PromptName = None
 
 
-class SimilarityRequest(request_bodies.Request):
-    model_config = IGNORE_UNKNOWN
-
+class SimilarityRequest(request_bodies.Request, OpenModel):
     inputs: Sentences
     parameters: Parameters | None = None
 
 
-class RerankRequest(request_bodies.Request, request_bodies.Truncation):
-    model_config = IGNORE_UNKNOWN
-
+class RerankRequest(request_bodies.Request, request_bodies.Truncation, OpenModel):
     query: Text
-    texts: Annotated[list[Text], FIRST_ERROR, NOT_EMPTY]
+    texts: InputList[Text]
     return_text: bool = False
     raw_scores: bool = Field(False, description="TEI's. No effect: a cosine is its own raw score.")
 
@@ -63,7 +54,7 @@ class Rank(BaseModel):
     score: float
 
 
-@router.post("/similarity", responses=openapi_responses.documented(list[float]))
+@router.post("/similarity", response_model=list[float])
 async def similarity(body: SimilarityRequest, request: InferenceRequest) -> Response:
     """The cosine of the source sentence with each sentence."""
     model = request.bind("embed", body.model)
@@ -86,46 +77,29 @@ COHERE_TOKENS = 4096
 class Document(OpenModel):
     """Its other fields are given back with it."""
 
-    is_repeated: ClassVar[bool] = True
-
     text: Text
 
-
-def _kind(value: object) -> str | None:
-    if isinstance(value, str):
-        return "<text>"
-    return "<object>" if isinstance(value, dict | Document) else None
-
-
-def _only_text(fields: list[str] | None) -> list[str] | None:
-    if fields not in (None, ["text"]):
-        raise unsupported('documents are ranked only by their text; send ["text"] or leave it out')
-    return fields
-
-
-def _not_cut(tokens: int | None) -> int | None:
-    if tokens not in (None, COHERE_TOKENS):
-        raise unsupported("documents are not cut, long ones are averaged; leave it out")
-    return tokens
+    def ignored(self, path: str = "") -> list[str]:  # noqa: ARG002
+        return []
 
 
 class DocumentsRequest(OpenModel):
     model: str | None = Field(None, description="A name from /models, or an alias.")
     query: Text
-    documents: Annotated[
-        list[
-            Annotated[
-                Annotated[Text, Tag("<text>")] | Annotated[Document, Tag("<object>")],
-                by_tag(_kind, "must be a string or an object with text"),
-            ]
-        ],
-        FIRST_ERROR,
-        NOT_EMPTY,
+    documents: InputList[
+        Annotated[
+            Annotated[Text, Tag("<text>")] | Annotated[Document, Tag("<object>")],
+            by_shape("must be a string or an object with text"),
+        ]
     ]
-    rank_fields: Annotated[list[str] | None, AfterValidator(_only_text)] = Field(
-        None, description='Cohere\'s. Refused unless it is ["text"]: nothing else is ranked.'
-    )
-    max_tokens_per_doc: Annotated[int | None, AfterValidator(_not_cut)] = Field(
+    rank_fields: Annotated[
+        list[str] | None,
+        refused('documents are ranked only by their text; send ["text"] or leave it out', ["text"]),
+    ] = Field(None, description='Cohere\'s. Refused unless it is ["text"]: nothing else is ranked.')
+    max_tokens_per_doc: Annotated[
+        int | None,
+        refused("documents are not cut, long ones are averaged; leave it out", COHERE_TOKENS),
+    ] = Field(
         None,
         description=f"Cohere's. Refused unless it is its default, {COHERE_TOKENS}: long documents are averaged.",
     )
@@ -164,11 +138,11 @@ def _shape(value: object) -> str | None:
 AnyRerankRequest = Annotated[
     Annotated[RerankRequest, Tag("<texts>")] | Annotated[DocumentsRequest, Tag("<documents>")],
     by_tag(_shape, "must be an object with query and texts, or with query and documents"),
-    AnyOf(),
+    ANY_OF,
 ]
 
 
-@router.post("/rerank", responses=openapi_responses.documented(list[Rank] | Reranked))
+@router.post("/rerank", response_model=list[Rank] | Reranked)
 async def rerank(body: AnyRerankRequest, request: InferenceRequest) -> Response:
     """The texts ranked by their cosine with the query, best first; with `documents` as /v1/rerank."""
     if isinstance(body, DocumentsRequest):
@@ -187,13 +161,13 @@ async def rerank(body: AnyRerankRequest, request: InferenceRequest) -> Response:
     )
 
 
-@rerank_router.post("/v1/rerank", responses=openapi_responses.documented(Reranked))
+@rerank_router.post("/v1/rerank", response_model=Reranked)
 async def rerank_v1(body: DocumentsRequest, request: InferenceRequest) -> Response:
     """Cohere's first version and Jina's: the documents ranked by their cosine with the query."""
     return await _rerank_documents(body, request, version="1")
 
 
-@rerank_router.post("/v2/rerank", responses=openapi_responses.documented(Reranked))
+@rerank_router.post("/v2/rerank", response_model=Reranked)
 async def rerank_v2(body: DocumentsRequest, request: InferenceRequest) -> Response:
     """Cohere's second version: the documents ranked by their cosine with the query."""
     return await _rerank_documents(body, request, version="2")
@@ -230,9 +204,7 @@ async def _rerank_documents(
 def _repeated(document: str | Document, index: int) -> dict[str, Any]:
     if isinstance(document, str):
         return {"text": document}
-    return responses.repeatable(
-        {"text": document.text, **(document.model_extra or {})}, f"documents[{index}]"
-    )
+    return responses.repeatable(document.model_dump(), f"documents[{index}]")
 
 
 async def _ranked(
