@@ -4,6 +4,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
@@ -38,12 +39,14 @@ def _loaded(model: str | Path, models: str | Path | None, parser: str | Path | N
     return load(model, models=models, parser=parser)
 
 
+@dataclass(eq=False, repr=False)
 class _BundleEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """The parameters that name the bundle; those of `heedful.load`."""
 
-    model: str | Path
-    models: str | Path | None
-    parser: str | Path | None
+    model: str | Path = "ms-san-embed"
+    _: KW_ONLY
+    models: str | Path | None = None
+    parser: str | Path | None = None
 
     @property
     def model_(self) -> Model:
@@ -78,17 +81,6 @@ class SentenceEncoder(PrefixMixin, TransformerMixin, _BundleEstimator):  # type:
     A fitted encoder, as in a pipeline, raises BundleError if another bundle has replaced `model` since.
     """
 
-    def __init__(
-        self,
-        model: str | Path = "ms-san-embed",
-        *,
-        models: str | Path | None = None,
-        parser: str | Path | None = None,
-    ) -> None:
-        self.model = model
-        self.models = models
-        self.parser = parser
-
     def fit(self, X: Iterable[str], y: object = None) -> Self:  # noqa: ARG002  # scikit-learn gives y
         """Check the texts and load the bundle."""
         _texts(X)
@@ -117,6 +109,7 @@ class SentenceEncoder(PrefixMixin, TransformerMixin, _BundleEstimator):  # type:
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc]
     """Logistic regression on the frozen vectors of the bundle `model`.
 
@@ -124,24 +117,11 @@ class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc
     its probability is `threshold` or more; of several classes the most probable is, and `threshold` must be 0.5.
     """
 
-    def __init__(
-        self,
-        model: str | Path = "ms-san-embed",
-        *,
-        C: float = 10.0,
-        class_weight: Mapping[Any, float] | str | None = None,
-        threshold: float = 0.5,
-        random_state: int | np.random.RandomState | None = None,
-        models: str | Path | None = None,
-        parser: str | Path | None = None,
-    ) -> None:
-        self.model = model
-        self.C = C
-        self.class_weight = class_weight
-        self.threshold = threshold
-        self.random_state = random_state
-        self.models = models
-        self.parser = parser
+    _: KW_ONLY
+    C: float = 10.0
+    class_weight: Mapping[Any, float] | str | None = None
+    threshold: float = 0.5
+    random_state: int | np.random.RandomState | None = None
 
     def fit(
         self, X: Iterable[str], y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
