@@ -292,10 +292,6 @@ static OrtMemType get_memory_type(const OrtCustomOp* op, size_t i) {
   (void)op, (void)i;
   return OrtMemTypeDefault;
 }
-static int get_version(const OrtCustomOp* op) {
-  (void)op;
-  return 1;
-}
 static OrtStatusPtr create(const OrtCustomOp* op, const OrtApi* api, const OrtKernelInfo* info, void** state) {
   (void)api, (void)info;
   *state = (void*)op; /* the kernel has no state but the operator */
@@ -326,7 +322,6 @@ static void make_domain(void) {
     op->GetInputCharacteristic = get_characteristic;
     op->GetOutputCharacteristic = get_characteristic;
     op->GetInputMemoryType = get_memory_type;
-    op->GetStartVersion = get_version;
     op->CreateKernelV2 = create;
     op->KernelComputeV2 = compute;
     op->KernelDestroy = destroy;
