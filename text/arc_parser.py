@@ -245,7 +245,7 @@ def words_of(doc: Doc) -> tuple[Ints, Chunk]:
     if len(content) != WORD_BYTES * len(places):  # another tokenizer's document, or a changed one
         content = columns[places, 2:].tobytes()
     words = split_words(content)
-    return places, Chunk(("",) * len(words), (), words)
+    return places, Chunk(("",) * len(words), words)
 
 
 @Language.factory("arc_parser", default_config={"threads": 1})

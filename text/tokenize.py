@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from operator import add
 from pathlib import Path
 from struct import Struct
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from spacy.attrs import IDX, LENGTH, NORM, PREFIX, SHAPE, SUFFIX
+from spacy.attrs import NORM, PREFIX, SHAPE, SUFFIX
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import registry
@@ -41,7 +41,6 @@ CACHED_CHUNKS = 16_384
 """Chunks in each of two generations, in 7 MB, at worst 30. When the recent one is full, it replaces the older one,
 whose chunks are dropped unless they occurred again. spaCy takes 60 µs for a chunk."""
 _CHUNK = re.compile(r"\S+")
-_AT_START = (0,)  # most chunks have one token
 _WORD = Struct(f"={len(ATTRIBUTES)}Q")
 _LETTERS = re.compile(r"[A-Za-z]+\Z")
 """Only special cases split these in English. spaCy would search each for affixes, and create a Doc."""
@@ -51,23 +50,16 @@ Spans = tuple[Sequence[int], Sequence[int]]
 
 
 class Chunk(NamedTuple):
-    """The n tokens of a run of characters between white space."""
+    """The n tokens of a run of characters between white space. They adjoin."""
 
     forms: tuple[str, ...]
-    starts: tuple[int, ...]  # in the chunk
     words: tuple[bytes, ...]  # the ATTRIBUTES of each: four uint64
 
     @classmethod
     def of(cls, doc: Doc) -> Self:
         """A document as one chunk."""
-        columns = doc.to_array([IDX, LENGTH, *ATTRIBUTES])  # (n, 6) uint64
-        text, rows = doc.text, columns[:, :2].tolist()
-        starts = tuple([start for start, _ in rows])
-        return cls(
-            tuple([text[start : start + length] for start, length in rows]),
-            _AT_START if starts == _AT_START else starts,
-            split_words(columns[:, 2:].tobytes()),
-        )
+        forms = tuple([token.text for token in doc])
+        return cls(forms, split_words(doc.to_array(list(ATTRIBUTES)).tobytes()))
 
 
 @dataclass(slots=True)
@@ -203,7 +195,7 @@ class TextTokenizer(ForkSafe):
         for match in islice(_CHUNK.finditer(text), max_tokens + 1):
             chunk = self._chunk(match[0][:MAX_CHUNK])
             chunks.append(chunk)
-            starts += [match.start() + start for start in chunk.starts]
+            starts += accumulate(map(len, chunk.forms[:-1]), initial=match.start())
             cut = len(match[0]) > MAX_CHUNK
             if cut or len(starts) > max_tokens:
                 break
@@ -231,9 +223,8 @@ class TextTokenizer(ForkSafe):
         if self._words is None or not self._words.match(text) or text in rules.rules:
             return Chunk.of(rules(text))
         word = self.vocab[text]
-        return Chunk(
-            (text,), _AT_START, (_WORD.pack(word.norm, word.prefix, word.suffix, word.shape),)
-        )
+        packed = _WORD.pack(word.norm, word.prefix, word.suffix, word.shape)
+        return Chunk((text,), (packed,))
 
 
 def make_tokenizer() -> Callable[[Language], TextTokenizer]:
