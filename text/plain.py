@@ -81,16 +81,11 @@ class Shifts:
     missing: Sequence[int] = (0,)
     """Characters that are missing before `at[0]`, before `at[1]`, .., and in all."""
 
-    def starts(self, offsets: Iterable[int]) -> tuple[int, ...]:
-        """The starts of tokens in the original, from those in the normalised text."""
-        return tuple(
-            [offset + self.missing[bisect_right(self.at, 2 * offset)] for offset in offsets]
-        )
-
-    def stops(self, offsets: Iterable[int]) -> tuple[int, ...]:
-        """As `starts`: characters that are left out after a token are no part of it."""
-        return tuple(
-            [offset + self.missing[bisect_left(self.at, 2 * offset)] for offset in offsets]
+    def original(self, starts: Iterable[int], stops: Iterable[int]) -> tuple[list[int], list[int]]:
+        """The spans of tokens in the original. Characters that are left out after a token are no part of it."""
+        return (
+            [start + self.missing[bisect_right(self.at, 2 * start)] for start in starts],
+            [stop + self.missing[bisect_left(self.at, 2 * stop)] for stop in stops],
         )
 
 

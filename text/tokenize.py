@@ -22,7 +22,7 @@ from spacy.util import registry
 from heedful.text import english
 from heedful.text.arrays import Hashes
 from heedful.text.forks import ForkSafe
-from heedful.text.plain import MAX_CACHED_LENGTH, Shifts, plain
+from heedful.text.plain import MAX_CACHED_LENGTH, plain
 
 NAME = "heedful.Tokenizer.v1"
 """Its name in the configuration of a pipeline, under `[nlp.tokenizer]`."""
@@ -113,29 +113,29 @@ class TextTokenizer(ForkSafe):
         tokens = self.tokenize(text, len(text))
         pieces: list[str] = []
         spaces: list[bool] = []
-        words: list[int] = []
+        kinds: list[str] = []
         end = 0
         for start, stop in [*zip(*spans_of(text, tokens), strict=True), (len(text), len(text))]:
             gap = text[end:start]
-            if words and gap.startswith(" "):
+            if pieces and gap.startswith(" "):
                 spaces[-1], gap = True, gap[1:]
             if gap:
                 pieces.append(gap)
                 spaces.append(False)
+                kinds.append(GAP)
             if start < stop:
-                words.append(len(pieces))
                 pieces.append(text[start:stop])
                 spaces.append(False)
+                kinds.append("")
             end = stop
-        kinds = [GAP] * len(pieces)
-        for place in words:
-            kinds[place] = ""
         doc = Doc(self.vocab, pieces, spaces, pos=kinds)
-        if words:
+        if tokens.forms:
             attributes = b"".join(tokens.words)
             doc.user_data[WORDS_READ] = attributes
             norms = np.zeros((len(pieces), 1), np.uint64)
-            norms[words] = np.frombuffer(attributes, np.uint64).reshape(-1, len(ATTRIBUTES))[:, :1]
+            norms[[not kind for kind in kinds]] = np.frombuffer(attributes, np.uint64).reshape(
+                -1, len(ATTRIBUTES)
+            )[:, :1]
             known = [norm in self.vocab.strings for norm in norms[:, 0].tolist()]
             columns: Any = norms * np.array(known)[:, None]  # spaCy types them as its own integers
             doc.from_array([NORM], columns)
@@ -182,16 +182,17 @@ class TextTokenizer(ForkSafe):
         with self._lock:
             tokens = self._tokenize(normalised, max_tokens)
         if normalised != text:
-            _restore(tokens, normalised, shifts, text)
+            tokens.spans = starts, stops = shifts.original(*spans_of(normalised, tokens))
+            tokens.forms = tuple([text[i:j] for i, j in zip(starts, stops, strict=True)])
         return tokens
 
     def _tokenize(self, text: str, max_tokens: int) -> Tokens:
         recent = self._recent.get
         texts = text.split()
         if len(text) <= MAX_CHUNK and " ".join(texts) == text:
-            chunks = [recent(spelling) or self._chunk(spelling) for spelling in texts]
-            return Tokens.of(chunks, max_tokens)
-        chunks, starts, cut = [], [], False
+            return Tokens.of([recent(part) or self._chunk(part) for part in texts], max_tokens)
+        chunks, cut = [], False
+        starts: list[int] = []
         for match in islice(_CHUNK.finditer(text), max_tokens + 1):
             chunk = self._chunk(match[0][:MAX_CHUNK])
             chunks.append(chunk)
@@ -248,13 +249,6 @@ def split_words(content: bytes) -> tuple[bytes, ...]:
 def hashes(words: Sequence[bytes]) -> Hashes:
     """The ATTRIBUTES of n words: (n, 4)."""
     return np.frombuffer(b"".join(words), np.uint64).reshape(-1, len(ATTRIBUTES))
-
-
-def _restore(tokens: Tokens, normalised: str, shifts: Shifts, text: str) -> None:
-    """Set the tokens' forms and spans in the original text."""
-    starts, stops = spans_of(normalised, tokens)
-    tokens.spans = starts, stops = shifts.starts(starts), shifts.stops(stops)
-    tokens.forms = tuple([text[start:stop] for start, stop in zip(starts, stops, strict=True)])
 
 
 def _spans(starts: Iterable[int], forms: Sequence[str]) -> Spans:
