@@ -165,21 +165,6 @@ def _join_features(sentences: Sequence[Sentence], ids: Ints) -> Ints | None:
     return np.concatenate(present)
 
 
-def plan(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Group indices into batches of similar lengths, each of at most `budget` cells once padded.
-
-    A sentence longer than the budget is a batch by itself.
-    """
-    groups: list[list[int]] = []
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        # In ascending order: this sentence is the longest of its batch, and sets its width.
-        if groups and (len(groups[-1]) + 1) * lengths[index] <= budget:
-            groups[-1].append(index)
-        else:
-            groups.append([index])
-    return groups
-
-
 def cheapest(lengths: Sequence[int], budget: int, overhead: int) -> list[list[int]]:
     """Group indices into batches of at most `budget` cells once padded, at the lowest total cost.
 
