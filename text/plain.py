@@ -130,16 +130,6 @@ def plain_word(token: str) -> str:
     return f"{word[-2]}'{word[-1]}" if word.lower() in ("nt", "'nt") else word
 
 
-def shortened(word: str) -> tuple[str, ...]:
-    """Other spellings of a stretched word ("gooood"): each run of three or more letters as two, then as one.
-
-    Empty for other words.
-    """
-    if not STRETCHED.search(word):
-        return ()
-    return STRETCHED.sub(r"\1\1", word), STRETCHED.sub(r"\1", word)
-
-
 def _end_of(text: str) -> int:
     """The end of the first MAX_PLAIN visible characters."""
     end = MAX_PLAIN

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from heedful.text import composition
 from heedful.text.arrays import Ints
 from heedful.text.batch import PAD, Sentence
-from heedful.text.plain import CACHED_WORDS, MAX_CACHED_LENGTH, plain_word, shortened
+from heedful.text.plain import CACHED_WORDS, MAX_CACHED_LENGTH, STRETCHED, plain_word
 
 UNKNOWN = 1
 SPECIAL = ("<pad>", "<unk>")
@@ -121,9 +121,11 @@ class _IdCache(dict[str, int]):
         self._ids = ids
 
     def __missing__(self, token: str) -> int:
-        """The id of the token's plain spelling, of the token itself, or of one without its stretched letters."""
+        """The id of the token's plain spelling, of the token itself, or with stretched letters as two or one."""
         word = plain_word(token).lower()
-        spellings = (word, token.lower(), *shortened(word))
+        spellings = [word, token.lower()]
+        if STRETCHED.search(word):
+            spellings += [STRETCHED.sub(r"\1\1", word), STRETCHED.sub(r"\1", word)]
         ids = filter(None, map(self._ids.get, spellings))  # without PAD, which is 0
         number = next(ids, UNKNOWN)
         if len(token) <= MAX_CACHED_LENGTH:
