@@ -31,17 +31,12 @@ class Runner(Protocol[Output]):
     @property
     def stage(self) -> Literal["parse", "inference"]: ...
 
-    @property
-    def name(self) -> str:
-        """A model's or a graph's, for metrics and the log."""
-
-    @property
-    def budget(self) -> int:
-        """Cost limit of a batch, so that it takes at most about 5 ms."""
-
-    @property
-    def overhead(self) -> int:
-        """Fixed cost of a batch."""
+    name: str
+    """A model's or a graph's, for metrics and the log."""
+    budget: int
+    """Cost limit of a batch, so that it takes at most about 5 ms."""
+    overhead: int
+    """Fixed cost of a batch."""
 
     def costs(self, items: Sequence[Any]) -> list[int]:
         """Each item's cost in a batch whose longest it is."""

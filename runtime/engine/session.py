@@ -78,7 +78,7 @@ class EncoderRunner:
         self.run(self.prepare([Sentence(np.array([UNKNOWN]), np.array([0]))]))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class FunctionRunner(Generic[T]):
     """A function of a batch of items. A `text.batch.Runner`."""
 
