@@ -92,10 +92,8 @@ class Tokens:
 class TextTokenizer(ForkSafe):
     """Splits a text into chunks at white space, then each chunk, independently, into tokens."""
 
-    def __init__(
-        self, rules: Callable[[str], Doc], vocab: Any, words: re.Pattern[str] | None = None
-    ) -> None:
-        """`rules` split a chunk: spaCy's tokenizer, or another one. spaCy's `vocab` is typed in part.
+    def __init__(self, rules: Any, vocab: Any, words: re.Pattern[str] | None = None) -> None:
+        """`rules` split a chunk: spaCy's tokenizer, or another one. spaCy's types of both are incomplete.
 
         Chunks that `words` matches are one token, unless they are special cases of spaCy's tokenizer.
         """
@@ -130,12 +128,9 @@ class TextTokenizer(ForkSafe):
             end = stop
         doc = Doc(self.vocab, pieces, spaces, pos=kinds)
         if tokens.forms:
-            attributes = b"".join(tokens.words)
-            doc.user_data[WORDS_READ] = attributes
+            doc.user_data[WORDS_READ] = b"".join(tokens.words)
             norms = np.zeros((len(pieces), 1), np.uint64)
-            norms[[not kind for kind in kinds]] = np.frombuffer(attributes, np.uint64).reshape(
-                -1, len(ATTRIBUTES)
-            )[:, :1]
+            norms[[not kind for kind in kinds]] = hashes(tokens.words)[:, :1]
             known = [norm in self.vocab.strings for norm in norms[:, 0].tolist()]
             columns: Any = norms * np.array(known)[:, None]  # spaCy types them as its own integers
             doc.from_array([NORM], columns)
@@ -146,14 +141,12 @@ class TextTokenizer(ForkSafe):
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """The rules, as spaCy's tokenizer stores them."""
-        rules: Any = self.rules
-        content: bytes = rules.to_bytes(exclude=exclude)
+        content: bytes = self.rules.to_bytes(exclude=exclude)
         return content
 
     def from_bytes(self, content: bytes, *, exclude: Iterable[str] = ()) -> Self:
         """Read the rules from bytes. Raises what spaCy's tokenizer raises for other bytes."""
-        rules: Any = self.rules
-        rules.from_bytes(content, exclude=exclude)
+        self.rules.from_bytes(content, exclude=exclude)
         self._clear_cache()
         return self
 
@@ -194,7 +187,8 @@ class TextTokenizer(ForkSafe):
         chunks, cut = [], False
         starts: list[int] = []
         for match in islice(_CHUNK.finditer(text), max_tokens + 1):
-            chunk = self._chunk(match[0][:MAX_CHUNK])
+            part = match[0][:MAX_CHUNK]
+            chunk = recent(part) or self._chunk(part)
             chunks.append(chunk)
             starts += accumulate(map(len, chunk.forms[:-1]), initial=match.start())
             cut = len(match[0]) > MAX_CHUNK
@@ -206,9 +200,7 @@ class TextTokenizer(ForkSafe):
         return tokens
 
     def _chunk(self, text: str) -> Chunk:
-        chunk = self._recent.get(text)
-        if chunk:
-            return chunk
+        """A chunk that is not among the recent ones, and is from now on."""
         chunk = self._older.get(text)
         if not chunk:
             with self.zone():
@@ -220,9 +212,8 @@ class TextTokenizer(ForkSafe):
         return chunk
 
     def _split(self, text: str) -> Chunk:
-        rules: Any = self.rules
-        if self._words is None or not self._words.match(text) or text in rules.rules:
-            return Chunk.of(rules(text))
+        if self._words is None or not self._words.match(text) or text in self.rules.rules:
+            return Chunk.of(self.rules(text))
         word = self.vocab[text]
         packed = _WORD.pack(word.norm, word.prefix, word.suffix, word.shape)
         return Chunk((text,), (packed,))
