@@ -24,7 +24,7 @@ from heedful.files.rows import SURROGATE
 from heedful.library.inputs import is_missing, text_inputs
 from heedful.library.load import load
 from heedful.library.model import Model
-from heedful.runtime.bundles.bundle import read_card
+from heedful.runtime.bundles.bundle import read, read_card
 from heedful.runtime.bundles.card import CARD, Card, DataCard
 from heedful.runtime.errors import BadInput, BundleError
 from heedful.text.arrays import Doubles, Floats
@@ -190,24 +190,28 @@ class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc
         labels that look alike.
         """
         try:
-            from heedful.export.linear_head import Provenance, write_bundle
+            from heedful.export.linear_head import LinearHead, Provenance, write_bundle
         except ModuleNotFoundError as error:
             if error.name != "onnx":
                 raise
             raise ModuleNotFoundError(
                 "save needs the extra sklearn: pip install 'heedful[sklearn]'", name=error.name
             ) from None
-        from heedful.runtime.bundles.bundle import read
-
         self._check_fitted()
         out = Path(out)
         if not re.fullmatch("[a-z0-9-]+", out.name):
             raise BadInput(f"{out.name!r} names no bundle: use a-z, 0-9 and -", param="out")
-        head = self._linear_head(self._labels())
+        labels = self._labels()
+        if len(labels) > 2:
+            head = LinearHead(self.head_.coef_, self.head_.intercept_, labels, normalize=True)
+        else:
+            shift = np.log(self.threshold / (1 - self.threshold))
+            weights, bias = self.head_.coef_[0], self.head_.intercept_[0] - shift
+            head = LinearHead.binary(weights, bias, (labels[0], labels[1]), normalize=True)
         if out.resolve() == self.model_.folder:
             reason = "is that of the model that the classifier uses: save into another folder"
             raise BundleError(out.name, CARD, reason)
-        state = self.random_state
+        seed = self.random_state
         provenance = Provenance(
             task=task or out.name.rpartition("-")[2],
             data=DataCard(
@@ -217,9 +221,7 @@ class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc
                 note="",
             ),
             command=shlex.join(sys.argv),
-            seed=int(state)
-            if isinstance(state, Integral)
-            else 0,  # a RandomState does not tell its seed
+            seed=int(seed) if isinstance(seed, Integral) else 0,  # a RandomState has none
         )
         base = read(self.model_.folder)
         self._check_version(base.card)  # the bundle may have been replaced since it was loaded
@@ -244,15 +246,6 @@ class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc
             if reason:
                 raise BadInput(f"the label {original!r} {reason}: give it another name", param="y")
         return labels
-
-    def _linear_head(self, labels: tuple[str, ...]) -> Any:
-        from heedful.export.linear_head import LinearHead
-
-        head = self.head_
-        if len(labels) > 2:
-            return LinearHead(head.coef_, head.intercept_, labels, normalize=True)
-        intercept = head.intercept_[0] - np.log(self.threshold / (1 - self.threshold))
-        return LinearHead.binary(head.coef_[0], intercept, (labels[0], labels[1]), normalize=True)
 
 
 def _texts(texts: Iterable[str]) -> list[str]:
