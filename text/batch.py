@@ -64,15 +64,9 @@ class Sentence:
     @property
     def key(self) -> bytes:
         """Bytes that are equal for sentences with the same arrays."""
-        pieces = b"" if self.pieces is None else self.pieces.tobytes()
-        features = b"" if self.features is None else self.features.tobytes()
-        return (
-            len(self.heads).to_bytes(8)
-            + self.heads.tobytes()
-            + pieces
-            + self.ids.tobytes()
-            + features
-        )
+        arrays = (self.heads, self.pieces, self.ids, self.features)
+        content = [array.tobytes() for array in arrays if array is not None]
+        return b"".join([len(self.heads).to_bytes(8), *content])
 
     def without(self, removed: Sequence[int]) -> Self:
         """The sentence without the words at `removed`, as if they had never been parsed."""

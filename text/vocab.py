@@ -1,6 +1,7 @@
 """Word <-> id. The file has a word per line; the line number is the id."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -86,11 +87,7 @@ class Vocab:
         """The sentence with the padding's vector, zero, in place of the words at `masked`."""
         ids = sentence.ids.copy()
         ids[list(masked)] = PAD
-        if sentence.features is None or not (composed := ids[ids < 0]).size:
-            return Sentence(ids, sentence.heads)
-        features = sentence.features[-1 - composed]
-        ids[ids < 0] = -1 - np.arange(len(composed))
-        return Sentence(ids, sentence.heads, features=features)
+        return replace(sentence, ids=ids)
 
     @classmethod
     def load(cls, path: Path, composed: int = 0) -> Self:
