@@ -5,7 +5,6 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Self, cast
@@ -22,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from heedful.files.labels import spelled
 from heedful.files.rows import SURROGATE
 from heedful.library.inputs import is_missing, text_inputs
-from heedful.library.load import load
+from heedful.library.load import shared
 from heedful.library.model import Model
 from heedful.runtime.bundles.bundle import read, read_card
 from heedful.runtime.bundles.card import CARD, Card, DataCard
@@ -31,12 +30,6 @@ from heedful.text.arrays import Doubles, Floats
 from heedful.text.invisible import is_blank, without_invisible
 
 Labels = npt.NDArray[Any]
-
-
-@lru_cache(maxsize=4)
-def _loaded(model: str | Path, models: str | Path | None, parser: str | Path | None) -> Model:
-    """The model that the estimators of this process with this name share: clones and pickles only hold the name."""
-    return load(model, models=models, parser=parser)
 
 
 @dataclass(eq=False, repr=False)
@@ -51,7 +44,7 @@ class _BundleEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     @property
     def model_(self) -> Model:
         """The loaded bundle, which all estimators of it share: do not close it."""
-        return _loaded(self.model, self.models, self.parser)
+        return shared(self.model, self.models, self.parser)
 
     def _encode(self, texts: Iterable[str]) -> Floats:
         return self.model_.encode(_texts(texts))
@@ -59,7 +52,7 @@ class _BundleEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def _begin_fit(self) -> None:
         """Load the bundle, again if it has been replaced, and record its version."""
         if read_card(self.model_.folder).version != self.model_.card.version:
-            _loaded.cache_clear()
+            shared.cache_clear()
         self.version_ = self.model_.card.version
 
     def _check_version(self, card: Card) -> None:
