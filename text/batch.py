@@ -76,7 +76,7 @@ class Sentence:
         if pieces is not None:  # [CLS] and [SEP] stay
             id_remains = np.pad(remains.repeat(pieces), 1, constant_values=True)
             pieces = pieces[remains]
-        heads = without(self.heads, np.flatnonzero(~remains))
+        heads = without(self.heads, remains)
         return replace(self, ids=self.ids[id_remains], heads=heads, pieces=pieces)
 
 

@@ -33,8 +33,6 @@ from heedful.text.tokenize import (
 
 CONFIG = "config.cfg"
 """A pipeline's configuration."""
-TOKENIZER_ONLY = {"nlp": {"tokenizer": {"@tokenizers": NAME}}}
-"""The configuration of a pipeline without a parser."""
 
 
 @dataclass
@@ -79,7 +77,7 @@ class Parse:
         return replace(
             self,
             tokens=tuple(compress(self.tokens, mask)),
-            heads=without(self.heads, np.flatnonzero(~remains)),
+            heads=without(self.heads, remains),
             deps=tuple(compress(self.deps, mask)),
             offsets=list(compress(self.starts, mask)),
         )
@@ -143,7 +141,8 @@ class Parser:
         """
         if pipeline is None:
             no_files = hashlib.sha256().hexdigest()
-            return cls(spacy.blank("en", config=TOKENIZER_ONLY), ENGLISH, no_files)
+            tokenizer_only = {"nlp": {"tokenizer": {"@tokenizers": NAME}}}
+            return cls(spacy.blank("en", config=tokenizer_only), ENGLISH, no_files)
         try:
             nlp = spacy.load(pipeline)
         except (OSError, ValueError) as error:

@@ -63,8 +63,8 @@ def sentence_of(text: TokenizedText) -> Sentence:
 
 def left(text: TokenizedText, *gone: int) -> Sentence:
     """The sentence without these tokens."""
-    removed = np.array(gone)
-    return Sentence(np.delete(text.ids, removed), without(text.parse.heads, removed))
+    remains = ~np.isin(np.arange(len(text.ids)), gone)
+    return Sentence(text.ids[remains], without(text.parse.heads, remains))
 
 
 def cosine(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
