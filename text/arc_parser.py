@@ -44,10 +44,6 @@ from heedful.text.tokenize import (
 )
 
 GRAPH, WORDS, CONFIG = FILES = ("graph.onnx", "words.npz", "config.json")
-BUDGET = 1024
-"""Words of a run of the graph, padding included: they take 5 ms."""
-OVERHEAD = 256
-"""Fixed cost of a run, in words: 150 µs in ONNX Runtime, and Python's part for a batch."""
 MAX_WORDS = 20_000
 """Words whose vectors are cached, of D bytes each. When there are more, the cache is cleared."""
 MASKED_SCORE = -1e4
@@ -91,7 +87,10 @@ class ArcParser(ForkSafe):
 
     stage: Literal["parse"] = "parse"
     name = "the parser"
-    budget, overhead = BUDGET, OVERHEAD
+    budget = 1024
+    """Words of a run of the graph, padding included: they take 5 ms."""
+    overhead = 256
+    """Fixed cost of a run, in words: 150 µs in ONNX Runtime, and Python's part for a batch."""
 
     def __init__(self, vocab: Vocab, threads: int) -> None:
         self._vocab, self._threads = vocab, threads

@@ -219,6 +219,7 @@ class TextTokenizer(ForkSafe):
         return Chunk((text,), (packed,))
 
 
+@registry.tokenizers(NAME)  # type: ignore[untyped-decorator]  # catalogue has no types
 def make_tokenizer() -> Callable[[Language], TextTokenizer]:
     """The tokenizer of a new pipeline: spaCy's rules for its language, and `text.english` for English."""
 
@@ -227,9 +228,6 @@ def make_tokenizer() -> Callable[[Language], TextTokenizer]:
         return TextTokenizer(english.rules(nlp), nlp.vocab, words)
 
     return create
-
-
-registry.tokenizers.register(NAME, func=make_tokenizer)
 
 
 def split_words(content: bytes) -> tuple[bytes, ...]:
