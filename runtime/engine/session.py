@@ -18,7 +18,7 @@ from heedful.runtime.errors import OutOfMemory, ProviderError
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 from heedful.text.errors import GraphError
-from heedful.text.graph import CUDA, ORT_ERRORS, open_session
+from heedful.text.graph import CUDA, open_session
 from heedful.text.vocab import UNKNOWN
 
 T = TypeVar("T")
@@ -151,7 +151,7 @@ class OrtSession:
         output: Floats
         try:
             (output,) = self.graph.run(None, feeds)
-        except ORT_ERRORS as error:
+        except Exception as error:
             if _NO_MEMORY.search(str(error)):
                 raise OutOfMemory(
                     "the device has no memory left for this text: send a shorter one, or try again"
