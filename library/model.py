@@ -327,13 +327,14 @@ class Model(ForkSafe):
         if second is not None:
             task = "relatedness" if self.card.kind == "relatedness" else "nli"
             inputs = pair_inputs([(text, second)], ("text", "second"))
-        result = self._run(self._inference(task).explain(inputs, options, truncate=truncate))
+        inference = Inference(self._choose(task), self._parser)
+        result = self._run(inference.explain(inputs, options, truncate=truncate))
         return Explanation.make(self.card, result, options)
 
     def answer(self, question: Question, inputs: Inputs) -> npt.NDArray[Any]:
         """The answers to a question for a few rows, in their order."""
         method = "classify" if question.task == "nli" else question.task
-        request = getattr(self._inference(question.task), method)
+        request = getattr(Inference(self._choose(question.task), self._parser), method)
         result = self._run(request(inputs, **question.keywords), question.batch_size)
         answer: npt.NDArray[Any] = result.value
         return answer
@@ -362,9 +363,6 @@ class Model(ForkSafe):
 
     def __repr__(self) -> str:
         return f"<Model {self.card.name} {self.card.version}: {self.card.kind}>"
-
-    def _inference(self, task: Task) -> Inference:
-        return Inference(self._choose(task), self._parser)
 
     def _run(self, request: Request[Result[T]], batch_size: int | None = None) -> Result[T]:
         """The request's result. Raises Unavailable once the model is closed."""
