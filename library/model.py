@@ -149,7 +149,6 @@ class Model(ForkSafe):
                 reason = f"{self.card.name} has {width}: give a whole number from 1 to {width}"
                 raise BadInput(f"truncate_dim is {truncate_dim!r}, {reason}", param="truncate_dim")
             width = truncate_dim
-        no_rows = np.empty((0, width), np.float32)
         single = isinstance(sentences, Text)
         rows = cast(Iterable[Text], [sentences] if single else sentences)
         inputs = text_inputs(rows, "sentences")
@@ -161,7 +160,7 @@ class Model(ForkSafe):
         vectors = self._answers(
             "embed",
             inputs,
-            no_rows,
+            (width,),
             {"normalize": normalize_embeddings, "dimensions": truncate_dim},
             batch_size=batch_size,
             show_progress_bar=show_progress_bar,
@@ -184,7 +183,7 @@ class Model(ForkSafe):
     def predict_proba(self, texts: Iterable[Text], **keywords: Unpack[Keywords]) -> Doubles:
         """Probabilities (N, C), in the order of `labels`."""
         inputs = text_inputs(texts, "texts")
-        return self._answers("classify", inputs, np.empty((0, len(self.labels))), **keywords)
+        return self._answers("classify", inputs, (len(self.labels),), **keywords)
 
     def predict(self, texts: Iterable[Text], **keywords: Unpack[Keywords]) -> npt.NDArray[Any]:
         """The most probable label of each text (N,), None where the model abstains.
@@ -274,7 +273,7 @@ class Model(ForkSafe):
         """
         rows = pairs if hypothesis is None else [(pairs, hypothesis)]
         inputs = pair_inputs(rows, ("premise", "hypothesis"))
-        scores = self._answers("nli", inputs, np.empty((0, len(self.labels))), **keywords)
+        scores = self._answers("nli", inputs, (len(self.labels),), **keywords)
         answers = [dict(zip(self.labels, row.tolist(), strict=True)) for row in scores]
         return answers if hypothesis is None else answers[0]
 
@@ -284,7 +283,7 @@ class Model(ForkSafe):
         A pair may also be a dictionary of `a` and `b`, as in the service.
         """
         inputs = pair_inputs(pairs, ("a", "b"))
-        return self._answers("relatedness", inputs, np.empty(0), **keywords)
+        return self._answers("relatedness", inputs, (), **keywords)
 
     def fits(self, texts: Iterable[Text], *, truncate: bool = False) -> npt.NDArray[np.bool_]:
         """Whether each text (N,) can be read: it is not blank and, unless `truncate`, not too long.
@@ -383,14 +382,14 @@ class Model(ForkSafe):
         self,
         task: Task,
         inputs: Inputs,
-        no_rows: npt.NDArray[Any],
+        shape: tuple[int, ...],
         more: Mapping[str, Any] = {},
         *,
         batch_size: int | None = None,
         show_progress_bar: bool | None = False,
         truncate: bool = True,
     ) -> npt.NDArray[Any]:
-        """The answer for each row, in order; `no_rows` for empty inputs. `more` are keywords of the task alone."""
+        """The answers, each of this shape, in order. `more` are keywords of the task alone."""
         self._choose(task)
         check_batch_size(batch_size)
         inputs.check_texts()
@@ -401,12 +400,10 @@ class Model(ForkSafe):
             answers = self._processes.answers(question, parts)
         else:
             answers = (self.answer(question, part) for part in parts)
-        joined: npt.NDArray[Any] = no_rows
+        joined = np.empty((len(inputs), *shape), np.float32 if task == "embed" else np.float64)
         with Progress(console=Console(stderr=True), disable=not show_progress_bar) as bar:
             shown = bar.add_task(self.card.name, total=len(inputs))
             for (rows, _), answer in zip(chunks, answers, strict=True):
-                if joined is no_rows:
-                    joined = np.empty((len(inputs), *answer.shape[1:]), answer.dtype)
                 joined[rows] = answer
                 bar.advance(shown, len(rows))
         return joined
