@@ -124,13 +124,15 @@ def collate(sentences: Sequence[Sentence]) -> Batch:
     ids = _padded([sentence.ids for sentence in sentences], sizes, PAD)
     heads = _padded([sentence.heads for sentence in sentences], lengths, None)
     pieces = [sentence.pieces for sentence in sentences if sentence.pieces is not None]
-    return Batch(
-        ids,
-        heads,
-        lengths,
-        _padded(pieces, lengths, 0) if pieces else None,
-        _join_features(sentences, ids),
-    )
+    padded_pieces = _padded(pieces, lengths, 0) if pieces else None
+    features = [sentence.features for sentence in sentences if sentence.features is not None]
+    if not features:
+        return Batch(ids, heads, lengths, padded_pieces)
+    rows = [0 if sentence.features is None else len(sentence.features) for sentence in sentences]
+    counts = np.array(rows)
+    offsets: Ints = np.cumsum(counts) - counts
+    ids -= offsets[:, None] * (ids < 0)  # the composed words of all sentences are numbered together
+    return Batch(ids, heads, lengths, padded_pieces, np.concatenate(features))
 
 
 def _padded(rows: Sequence[Ints], sizes: Ints, padding: int | None) -> Ints:
@@ -140,18 +142,6 @@ def _padded(rows: Sequence[Ints], sizes: Ints, padding: int | None) -> Ints:
     padded[:] = places if padding is None else padding
     padded[places < sizes[:, None]] = np.concatenate(rows)
     return padded
-
-
-def _join_features(sentences: Sequence[Sentence], ids: Ints) -> Ints | None:
-    """The composed words of all sentences (K, F); their ids (B, S) are renumbered in place."""
-    features = [sentence.features for sentence in sentences]
-    present = [rows for rows in features if rows is not None]
-    if not present:
-        return None
-    counts = np.array([0 if rows is None else len(rows) for rows in features])
-    offsets: Ints = np.cumsum(counts) - counts
-    ids -= offsets[:, None] * (ids < 0)
-    return np.concatenate(present)
 
 
 def cheapest(lengths: Sequence[int], budget: int, overhead: int) -> list[list[int]]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import accumulate, chain, islice
 from operator import add
 from pathlib import Path
-from struct import Struct
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -41,7 +40,6 @@ CACHED_CHUNKS = 16_384
 """Chunks in each of two generations, in 7 MB, at worst 30. When the recent one is full, it replaces the older one,
 whose chunks are dropped unless they occurred again. spaCy takes 60 µs for a chunk."""
 _CHUNK = re.compile(r"\S+")
-_WORD = Struct(f"={len(ATTRIBUTES)}Q")
 _LETTERS = re.compile(r"[A-Za-z]+\Z")
 """Only special cases split these in English. spaCy would search each for affixes, and create a Doc."""
 
@@ -215,8 +213,8 @@ class TextTokenizer(ForkSafe):
         if self._words is None or not self._words.match(text) or text in self.rules.rules:
             return Chunk.of(self.rules(text))
         word = self.vocab[text]
-        packed = _WORD.pack(word.norm, word.prefix, word.suffix, word.shape)
-        return Chunk((text,), (packed,))
+        attributes = np.array([word.norm, word.prefix, word.suffix, word.shape], np.uint64)
+        return Chunk((text,), (attributes.tobytes(),))
 
 
 @registry.tokenizers(NAME)  # type: ignore[untyped-decorator]  # catalogue has no types
