@@ -12,9 +12,9 @@ from heedful.runtime.answers import cosines, expected_score
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER
 from heedful.runtime.engine.graphs import encoder_feeds
-from heedful.runtime.engine.session import OrtSession
+from heedful.runtime.engine.session import OVERHEAD, OrtSession
 from heedful.text.arrays import Floats, Ints
-from heedful.text.batch import Batch, Sentence, collate, plan
+from heedful.text.batch import Batch, Sentence, cheapest, collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.training.data import class_numbers, labels
 from heedful.training.metrics import METRICS, Numbers, Score
@@ -125,7 +125,7 @@ def torch_head(trained: TrainedModel) -> Head | None:
 
 
 def _encoded(sentences: Sequence[Sentence], encode: Encode) -> Floats:
-    groups = plan([len(sentence.ids) for sentence in sentences], BUDGET)
+    groups = cheapest([len(sentence.ids) for sentence in sentences], BUDGET, OVERHEAD)
     parts = [(rows, encode(collate([sentences[row] for row in rows]))) for rows in groups]
     vectors = np.empty((len(sentences), parts[0][1].shape[1]), np.float32)
     for rows, part in parts:

@@ -16,7 +16,7 @@ Rescale rescale, rescale_relu, rescale_elu;
 void blend(const float* share, const float* a, const float* b, int64_t rows, int64_t width, float* y);
 
 /* words.c: a word's row of a table in 4 bits; steps and least are in float16 */
-void decode_row(const uint8_t* row, const uint16_t* steps, const uint16_t* least, int64_t blocks, int64_t size,
+void decode_row(const uint8_t* row, const _Float16* steps, const _Float16* least, int64_t blocks, int64_t size,
                 float* vector);
 
 /* pooling.c: a sentence of L tokens, D features */

@@ -73,18 +73,12 @@ static OrtStatusPtr make(OrtKernelContext* context, size_t index, const int64_t*
   return ort->GetTensorMutableData(value, data);
 }
 
-static bool same_shape(const Tensor* a, const Tensor* b) {
-  if (a->rank != b->rank) return false;
-  for (size_t i = 0; i < a->rank; i++)
-    if (a->shape[i] != b->shape[i]) return false;
-  return true;
-}
-
 static bool has_shape(const Tensor* tensor, size_t rank, const int64_t* shape) {
   for (size_t i = 0; i < rank && i < tensor->rank; i++)
     if (tensor->shape[i] != shape[i]) return false;
   return tensor->rank == rank;
 }
+static bool same_shape(const Tensor* a, const Tensor* b) { return has_shape(a, b->rank, b->shape); }
 #define SHAPED(tensor, rank, ...) has_shape(tensor, rank, (const int64_t[]){__VA_ARGS__})
 
 static OrtStatusPtr scratch(int64_t bytes, void** work) {
@@ -164,8 +158,8 @@ static OrtStatusPtr run_word_vectors(const Operator* op, OrtKernelContext* conte
   for (int64_t i = 0; i < ids->size; i++) {
     int64_t id = ((const int64_t*)ids->data)[i];
     EXPECT(id >= 0 && id < rows->shape[0]);
-    decode_row((const uint8_t*)rows->data + id * D / 2, (const uint16_t*)steps->data + id * blocks,
-               (const uint16_t*)in[2].data + id * blocks, blocks, D / blocks, (float*)vectors + i * D);
+    decode_row((const uint8_t*)rows->data + id * D / 2, (const _Float16*)steps->data + id * blocks,
+               (const _Float16*)in[2].data + id * blocks, blocks, D / blocks, (float*)vectors + i * D);
   }
   return NULL;
 }
@@ -298,10 +292,6 @@ static OrtMemType get_memory_type(const OrtCustomOp* op, size_t i) {
   (void)op, (void)i;
   return OrtMemTypeDefault;
 }
-static int get_version(const OrtCustomOp* op) {
-  (void)op;
-  return 1;
-}
 static OrtStatusPtr create(const OrtCustomOp* op, const OrtApi* api, const OrtKernelInfo* info, void** state) {
   (void)api, (void)info;
   *state = (void*)op; /* the kernel has no state but the operator */
@@ -332,7 +322,6 @@ static void make_domain(void) {
     op->GetInputCharacteristic = get_characteristic;
     op->GetOutputCharacteristic = get_characteristic;
     op->GetInputMemoryType = get_memory_type;
-    op->GetStartVersion = get_version;
     op->CreateKernelV2 = create;
     op->KernelComputeV2 = compute;
     op->KernelDestroy = destroy;

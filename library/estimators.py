@@ -4,7 +4,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Self, cast
@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from heedful.files.labels import spelled
 from heedful.files.rows import SURROGATE
 from heedful.library.inputs import is_missing, text_inputs
-from heedful.library.load import load
+from heedful.library.load import shared
 from heedful.library.model import Model
-from heedful.runtime.bundles.bundle import read_card
+from heedful.runtime.bundles.bundle import read, read_card
 from heedful.runtime.bundles.card import CARD, Card, DataCard
 from heedful.runtime.errors import BadInput, BundleError
 from heedful.text.arrays import Doubles, Floats
@@ -32,23 +32,19 @@ from heedful.text.invisible import is_blank, without_invisible
 Labels = npt.NDArray[Any]
 
 
-@lru_cache(maxsize=4)
-def _loaded(model: str | Path, models: str | Path | None, parser: str | Path | None) -> Model:
-    """The model that the estimators of this process with this name share: clones and pickles only hold the name."""
-    return load(model, models=models, parser=parser)
-
-
+@dataclass(eq=False, repr=False)
 class _BundleEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """The parameters that name the bundle; those of `heedful.load`."""
 
-    model: str | Path
-    models: str | Path | None
-    parser: str | Path | None
+    model: str | Path = "ms-san-embed"
+    _: KW_ONLY
+    models: str | Path | None = None
+    parser: str | Path | None = None
 
     @property
     def model_(self) -> Model:
         """The loaded bundle, which all estimators of it share: do not close it."""
-        return _loaded(self.model, self.models, self.parser)
+        return shared(self.model, self.models, self.parser)
 
     def _encode(self, texts: Iterable[str]) -> Floats:
         return self.model_.encode(_texts(texts))
@@ -56,7 +52,7 @@ class _BundleEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def _begin_fit(self) -> None:
         """Load the bundle, again if it has been replaced, and record its version."""
         if read_card(self.model_.folder).version != self.model_.card.version:
-            _loaded.cache_clear()
+            shared.cache_clear()
         self.version_ = self.model_.card.version
 
     def _check_version(self, card: Card) -> None:
@@ -77,17 +73,6 @@ class SentenceEncoder(PrefixMixin, TransformerMixin, _BundleEstimator):  # type:
 
     A fitted encoder, as in a pipeline, raises BundleError if another bundle has replaced `model` since.
     """
-
-    def __init__(
-        self,
-        model: str | Path = "ms-san-embed",
-        *,
-        models: str | Path | None = None,
-        parser: str | Path | None = None,
-    ) -> None:
-        self.model = model
-        self.models = models
-        self.parser = parser
 
     def fit(self, X: Iterable[str], y: object = None) -> Self:  # noqa: ARG002  # scikit-learn gives y
         """Check the texts and load the bundle."""
@@ -117,6 +102,7 @@ class SentenceEncoder(PrefixMixin, TransformerMixin, _BundleEstimator):  # type:
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc]
     """Logistic regression on the frozen vectors of the bundle `model`.
 
@@ -124,24 +110,11 @@ class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc
     its probability is `threshold` or more; of several classes the most probable is, and `threshold` must be 0.5.
     """
 
-    def __init__(
-        self,
-        model: str | Path = "ms-san-embed",
-        *,
-        C: float = 10.0,
-        class_weight: Mapping[Any, float] | str | None = None,
-        threshold: float = 0.5,
-        random_state: int | np.random.RandomState | None = None,
-        models: str | Path | None = None,
-        parser: str | Path | None = None,
-    ) -> None:
-        self.model = model
-        self.C = C
-        self.class_weight = class_weight
-        self.threshold = threshold
-        self.random_state = random_state
-        self.models = models
-        self.parser = parser
+    _: KW_ONLY
+    C: float = 10.0
+    class_weight: Mapping[Any, float] | str | None = None
+    threshold: float = 0.5
+    random_state: int | np.random.RandomState | None = None
 
     def fit(
         self, X: Iterable[str], y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
@@ -210,24 +183,28 @@ class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc
         labels that look alike.
         """
         try:
-            from heedful.export.linear_head import Provenance, write_bundle
+            from heedful.export.linear_head import LinearHead, Provenance, write_bundle
         except ModuleNotFoundError as error:
             if error.name != "onnx":
                 raise
             raise ModuleNotFoundError(
                 "save needs the extra sklearn: pip install 'heedful[sklearn]'", name=error.name
             ) from None
-        from heedful.runtime.bundles.bundle import read
-
         self._check_fitted()
         out = Path(out)
         if not re.fullmatch("[a-z0-9-]+", out.name):
             raise BadInput(f"{out.name!r} names no bundle: use a-z, 0-9 and -", param="out")
-        head = self._linear_head(self._labels())
+        labels = self._labels()
+        if len(labels) > 2:
+            head = LinearHead(self.head_.coef_, self.head_.intercept_, labels, normalize=True)
+        else:
+            shift = np.log(self.threshold / (1 - self.threshold))
+            weights, bias = self.head_.coef_[0], self.head_.intercept_[0] - shift
+            head = LinearHead.binary(weights, bias, (labels[0], labels[1]), normalize=True)
         if out.resolve() == self.model_.folder:
             reason = "is that of the model that the classifier uses: save into another folder"
             raise BundleError(out.name, CARD, reason)
-        state = self.random_state
+        seed = self.random_state
         provenance = Provenance(
             task=task or out.name.rpartition("-")[2],
             data=DataCard(
@@ -237,9 +214,7 @@ class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc
                 note="",
             ),
             command=shlex.join(sys.argv),
-            seed=int(state)
-            if isinstance(state, Integral)
-            else 0,  # a RandomState does not tell its seed
+            seed=int(seed) if isinstance(seed, Integral) else 0,  # a RandomState has none
         )
         base = read(self.model_.folder)
         self._check_version(base.card)  # the bundle may have been replaced since it was loaded
@@ -264,15 +239,6 @@ class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc
             if reason:
                 raise BadInput(f"the label {original!r} {reason}: give it another name", param="y")
         return labels
-
-    def _linear_head(self, labels: tuple[str, ...]) -> Any:
-        from heedful.export.linear_head import LinearHead
-
-        head = self.head_
-        if len(labels) > 2:
-            return LinearHead(head.coef_, head.intercept_, labels, normalize=True)
-        intercept = head.intercept_[0] - np.log(self.threshold / (1 - self.threshold))
-        return LinearHead.binary(head.coef_[0], intercept, (labels[0], labels[1]), normalize=True)
 
 
 def _texts(texts: Iterable[str]) -> list[str]:

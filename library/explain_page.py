@@ -53,13 +53,15 @@ document.getElementById("answer").append(...judgement(answer, {multi_label}), ..
 def html(answer: Answer, *, multi_label: bool = False) -> str:
     """The page, whose policy forbids loading. `multi_label`: a text may have several labels."""
     data = json.dumps(answer, default=methodcaller("tolist"))
+    modules = "\n".join(map(_static, DRAWING))
+    drawing = re.sub(r"^import .*;$", "", modules, flags=re.MULTILINE)  # they import each other
     return PAGE.format(
         title=escape(f"What {answer['model']} attends to"),
         priors=escape(_priors(answer)),
         data=data.replace("<", "\\u003c"),  # no text can end the script
         style=_static("page.css"),
         d3=_static("vendor/d3.min.js"),
-        draw=_drawing_code(),
+        draw=drawing,
         multi_label=json.dumps(multi_label),
     )
 
@@ -68,12 +70,6 @@ def check_suffix(file: Path) -> None:
     """Raise BadInput unless the file's name ends in .html."""
     if file.suffix != ".html":
         raise BadInput(f"{file}: give a name that ends in .html", param="file")
-
-
-def _drawing_code() -> str:
-    """The modules that draw an answer, joined to one without their imports, which are of each other."""
-    code = "\n".join(map(_static, DRAWING))
-    return re.sub(r"^import .*;$", "", code, flags=re.MULTILINE)
 
 
 def _static(name: str) -> str:

@@ -13,9 +13,6 @@ from heedful.runtime.bundles.card import Card
 from heedful.runtime.explain.explain import ExplainResult
 from heedful.runtime.explain.run import ExplainOptions
 
-HEIGHT = 640
-"""Height of the frame in a notebook, in pixels; it scrolls."""
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
@@ -60,6 +57,6 @@ class Explanation:
         return f"<Explanation {self.answer['model']}: {texts}>"
 
     def _repr_html_(self) -> str:
-        """The page in a frame, so that its styles and scripts do not affect the notebook."""
-        style = f"width:100%;height:{HEIGHT}px;border:0"
+        """The page in a frame that scrolls, so that its styles and scripts do not affect the notebook."""
+        style = "width:100%;height:640px;border:0"
         return f'<iframe srcdoc="{escape(self.html)}" style="{style}"></iframe>'

@@ -15,9 +15,6 @@ from heedful.text.parse import Parse
 CHUNK = 1024
 """Rows that are answered together: sorted by length they make full batches."""
 
-NO_ROWS = (Mapping, set, frozenset)
-"""Types that can be iterated over, though their items are no rows, or have no order."""
-
 T = TypeVar("T")
 Text = str | Doc
 """spaCy's documents are read with their tree."""
@@ -69,7 +66,8 @@ def _rows(rows: Iterable[T], path: str, expected: str) -> list[T]:
     """The rows as a list of Python's values. Raises BadInput for a string or another value that is no list of rows."""
     if isinstance(rows, str):
         raise BadInput(f"{path} is one string: give a list of {expected}", param=path)
-    if isinstance(rows, NO_ROWS) or not isinstance(rows, Iterable):
+    # The items of a mapping are no rows, and those of a set have no order.
+    if isinstance(rows, Mapping | set | frozenset) or not isinstance(rows, Iterable):
         raise BadInput(f"{path} is {type(rows).__name__}: give a list of {expected}", param=path)
     # Of Arrow's arrays, whose scalars are no strings.
     to_pylist: Callable[[], list[T]] | None = getattr(rows, "to_pylist", None)

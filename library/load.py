@@ -1,7 +1,7 @@
 """heedful.load: a bundle by its name, folder or address on the model hub; heedful.classify, which loads three."""
 
 from collections.abc import Iterable, Sequence
-from functools import cache, partial
+from functools import lru_cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
@@ -68,13 +68,16 @@ def classify(texts: Iterable[str], labels: Sequence[str], **keywords: Any) -> li
     The keywords are those of `Model.classify`. The bundles are searched as by `load`, and loaded once. Raises what
     `load` and `Model.classify` raise.
     """
-    embedding, nli, sentiment = (_loaded(bundle_folder(name)) for name in ZERO_SHOT)
+    embedding, nli, sentiment = (shared(bundle_folder(name)) for name in ZERO_SHOT)
     return embedding.classify(texts, labels, nli=nli, sentiment=sentiment, **keywords)
 
 
-@cache
-def _loaded(folder: Path) -> Model:
-    return load(folder)
+@lru_cache(maxsize=8)
+def shared(
+    model: str | Path, models: str | Path | None = None, parser: str | Path | None = None
+) -> Model:
+    """The model that `classify` and the estimators of this process share: clones and pickles only hold the name."""
+    return load(model, models=models, parser=parser)
 
 
 def load_version(version: str, **keywords: Any) -> Model:

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar, cast, overload
+from typing import Any, NamedTuple, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,14 @@ class Question:
     task: Task
     keywords: Mapping[str, Any] = field(default_factory=dict)
     batch_size: int | None = None
+
+
+class Keywords(TypedDict, total=False):
+    """Keywords of the methods that answer texts and pairs: those of `Model.encode`."""
+
+    batch_size: int | None
+    show_progress_bar: bool | None
+    truncate: bool
 
 
 class FittingLabels(NamedTuple):
@@ -141,13 +149,6 @@ class Model(ForkSafe):
                 reason = f"{self.card.name} has {width}: give a whole number from 1 to {width}"
                 raise BadInput(f"truncate_dim is {truncate_dim!r}, {reason}", param="truncate_dim")
             width = truncate_dim
-        keywords = {
-            "truncate": truncate,
-            "normalize": normalize_embeddings,
-            "dimensions": truncate_dim,
-        }
-        question = Question("embed", keywords, batch_size)
-        no_rows = np.empty((0, width), np.float32)
         single = isinstance(sentences, Text)
         rows = cast(Iterable[Text], [sentences] if single else sentences)
         inputs = text_inputs(rows, "sentences")
@@ -156,9 +157,16 @@ class Model(ForkSafe):
         if prompt:
             inputs.check_texts()  # a blank text after the prompt would pass
             inputs = replace(inputs, items=[f"{prompt}{text_of(item)}" for item in inputs.items])
-        vectors = as_precision(
-            self._answers(question, inputs, no_rows, show_progress_bar), precision
+        vectors = self._answers(
+            "embed",
+            inputs,
+            (width,),
+            {"normalize": normalize_embeddings, "dimensions": truncate_dim},
+            batch_size=batch_size,
+            show_progress_bar=show_progress_bar,
+            truncate=truncate,
         )
+        vectors = as_precision(vectors, precision)
         return cast(npt.NDArray[Any], vectors[0]) if single else vectors
 
     def similarity(self, first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
@@ -172,24 +180,15 @@ class Model(ForkSafe):
             raise BadInput(f"{widths}: encode both with the same truncate_dim", param="second")
         return cast(Floats, (rows @ columns.T).astype(np.float32))
 
-    def predict_proba(
-        self,
-        texts: Iterable[Text],
-        *,
-        batch_size: int | None = None,
-        show_progress_bar: bool | None = False,
-        truncate: bool = True,
-    ) -> Doubles:
+    def predict_proba(self, texts: Iterable[Text], **keywords: Unpack[Keywords]) -> Doubles:
         """Probabilities (N, C), in the order of `labels`."""
-        question = Question("classify", {"truncate": truncate}, batch_size)
-        no_rows = np.empty((0, len(self.labels)))
-        return self._answers(question, text_inputs(texts, "texts"), no_rows, show_progress_bar)
+        inputs = text_inputs(texts, "texts")
+        return self._answers("classify", inputs, (len(self.labels),), **keywords)
 
-    def predict(self, texts: Iterable[Text], **keywords: Any) -> npt.NDArray[Any]:
+    def predict(self, texts: Iterable[Text], **keywords: Unpack[Keywords]) -> npt.NDArray[Any]:
         """The most probable label of each text (N,), None where the model abstains.
 
-        Of a multi-label model, booleans (N, C): the labels of probability 0.5 and more. The keywords are those of
-        `predict_proba`.
+        Of a multi-label model, booleans (N, C): the labels of probability 0.5 and more.
         """
         scores = self.predict_proba(texts, **keywords)
         return scores >= 0.5 if self.card.multi_label else np.array(self.chosen(scores), object)
@@ -256,64 +255,35 @@ class Model(ForkSafe):
 
     @overload
     def nli(
-        self,
-        pairs: Pairs,
-        hypothesis: None = ...,
-        *,
-        batch_size: int | None = ...,
-        show_progress_bar: bool | None = ...,
-        truncate: bool = ...,
+        self, pairs: Pairs, hypothesis: None = ..., **keywords: Unpack[Keywords]
     ) -> list[dict[str, float]]: ...
 
     @overload
     def nli(
-        self,
-        pairs: str,
-        hypothesis: str,
-        *,
-        batch_size: int | None = ...,
-        show_progress_bar: bool | None = ...,
-        truncate: bool = ...,
+        self, pairs: str, hypothesis: str, **keywords: Unpack[Keywords]
     ) -> dict[str, float]: ...
 
     def nli(
-        self,
-        pairs: Pairs | str,
-        hypothesis: str | None = None,
-        *,
-        batch_size: int | None = None,
-        show_progress_bar: bool | None = False,
-        truncate: bool = True,
+        self, pairs: Any, hypothesis: str | None = None, **keywords: Unpack[Keywords]
     ) -> list[dict[str, float]] | dict[str, float]:
         """The probabilities of entailment, neutral and contradiction for each (premise, hypothesis).
 
         A pair may also be a dictionary of `premise` and `hypothesis`, as in the service. `nli(premise, hypothesis)`
         returns the dictionary of a single pair.
         """
-        if hypothesis is not None:
-            pair = [(cast(str, pairs), hypothesis)]
-            return self.nli(pair, batch_size=batch_size, truncate=truncate)[0]
-        question = Question("nli", {"truncate": truncate}, batch_size)
-        inputs = pair_inputs(pairs, ("premise", "hypothesis"))
-        scores = self._answers(question, inputs, np.empty((0, len(self.labels))), show_progress_bar)
-        return [dict(zip(self.labels, row.tolist(), strict=True)) for row in scores]
+        rows = pairs if hypothesis is None else [(pairs, hypothesis)]
+        inputs = pair_inputs(rows, ("premise", "hypothesis"))
+        scores = self._answers("nli", inputs, (len(self.labels),), **keywords)
+        answers = [dict(zip(self.labels, row.tolist(), strict=True)) for row in scores]
+        return answers if hypothesis is None else answers[0]
 
-    def relatedness(
-        self,
-        pairs: Pairs,
-        *,
-        batch_size: int | None = None,
-        show_progress_bar: bool | None = False,
-        truncate: bool = True,
-    ) -> Doubles:
+    def relatedness(self, pairs: Pairs, **keywords: Unpack[Keywords]) -> Doubles:
         """How related the sentences of each pair are (N,), from 1 to 5.
 
         A pair may also be a dictionary of `a` and `b`, as in the service.
         """
-        question = Question("relatedness", {"truncate": truncate}, batch_size)
-        return self._answers(
-            question, pair_inputs(pairs, ("a", "b")), np.empty(0), show_progress_bar
-        )
+        inputs = pair_inputs(pairs, ("a", "b"))
+        return self._answers("relatedness", inputs, (), **keywords)
 
     def fits(self, texts: Iterable[Text], *, truncate: bool = False) -> npt.NDArray[np.bool_]:
         """Whether each text (N,) can be read: it is not blank and, unless `truncate`, not too long.
@@ -356,13 +326,14 @@ class Model(ForkSafe):
         if second is not None:
             task = "relatedness" if self.card.kind == "relatedness" else "nli"
             inputs = pair_inputs([(text, second)], ("text", "second"))
-        result = self._run(self._inference(task).explain(inputs, options, truncate=truncate))
+        inference = Inference(self._choose(task), self._parser)
+        result = self._run(inference.explain(inputs, options, truncate=truncate))
         return Explanation.make(self.card, result, options)
 
     def answer(self, question: Question, inputs: Inputs) -> npt.NDArray[Any]:
         """The answers to a question for a few rows, in their order."""
         method = "classify" if question.task == "nli" else question.task
-        request = getattr(self._inference(question.task), method)
+        request = getattr(Inference(self._choose(question.task), self._parser), method)
         result = self._run(request(inputs, **question.keywords), question.batch_size)
         answer: npt.NDArray[Any] = result.value
         return answer
@@ -392,9 +363,6 @@ class Model(ForkSafe):
     def __repr__(self) -> str:
         return f"<Model {self.card.name} {self.card.version}: {self.card.kind}>"
 
-    def _inference(self, task: Task) -> Inference:
-        return Inference(self._choose(task), self._parser)
-
     def _run(self, request: Request[Result[T]], batch_size: int | None = None) -> Result[T]:
         """The request's result. Raises Unavailable once the model is closed."""
         if self._is_closed:
@@ -412,29 +380,32 @@ class Model(ForkSafe):
 
     def _answers(
         self,
-        question: Question,
+        task: Task,
         inputs: Inputs,
-        no_rows: npt.NDArray[Any],
-        show_progress: bool | None = False,
+        shape: tuple[int, ...],
+        more: Mapping[str, Any] = {},
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool | None = False,
+        truncate: bool = True,
     ) -> npt.NDArray[Any]:
-        """The answer for each row, in order; `no_rows` for empty inputs."""
-        self._choose(question.task)
-        check_batch_size(question.batch_size)
+        """The answers, each of this shape, in order. `more` are keywords of the task alone."""
+        self._choose(task)
+        check_batch_size(batch_size)
         inputs.check_texts()
+        question = Question(task, {"truncate": truncate, **more}, batch_size)
         chunks = list(in_chunks(inputs))
         parts = [part for _, part in chunks]
         if self._processes and len(parts) > 1:
             answers = self._processes.answers(question, parts)
         else:
             answers = (self.answer(question, part) for part in parts)
-        joined: npt.NDArray[Any] = no_rows
-        with Progress(console=Console(stderr=True), disable=not show_progress) as bar:
-            task = bar.add_task(self.card.name, total=len(inputs))
+        joined = np.empty((len(inputs), *shape), np.float32 if task == "embed" else np.float64)
+        with Progress(console=Console(stderr=True), disable=not show_progress_bar) as bar:
+            shown = bar.add_task(self.card.name, total=len(inputs))
             for (rows, _), answer in zip(chunks, answers, strict=True):
-                if joined is no_rows:
-                    joined = np.empty((len(inputs), *answer.shape[1:]), answer.dtype)
                 joined[rows] = answer
-                bar.advance(task, len(rows))
+                bar.advance(shown, len(rows))
         return joined
 
 

@@ -97,7 +97,7 @@ def limit_memory(processes: int) -> None:
     """
     import onnxruntime
 
-    from heedful.text.graph import CUDA, ORT_ERRORS
+    from heedful.text.graph import CUDA
 
     driver, device, size = ctypes.CDLL(_DRIVER), ctypes.c_int(), ctypes.c_size_t()
     if (
@@ -118,5 +118,5 @@ def limit_memory(processes: int) -> None:
         onnxruntime.create_and_register_allocator_v2(
             CUDA, memory, {}, onnxruntime.OrtArenaCfg(arena)
         )
-    except ORT_ERRORS as error:
+    except Exception as error:  # ONNX Runtime raises nothing narrower
         raise ProviderError(f"ONNX Runtime limits no memory of the device: {error}") from error

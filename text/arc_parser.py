@@ -44,10 +44,6 @@ from heedful.text.tokenize import (
 )
 
 GRAPH, WORDS, CONFIG = FILES = ("graph.onnx", "words.npz", "config.json")
-BUDGET = 1024
-"""Words of a run of the graph, padding included: they take 5 ms."""
-OVERHEAD = 256
-"""Fixed cost of a run, in words: 150 µs in ONNX Runtime, and Python's part for a batch."""
 MAX_WORDS = 20_000
 """Words whose vectors are cached, of D bytes each. When there are more, the cache is cleared."""
 MASKED_SCORE = -1e4
@@ -66,9 +62,6 @@ class VectorTable:
         self._vectors, self._limit = vectors, limit
         self._rows = np.full((limit + 1, vectors.width), ZERO, np.uint8)
         self._places: dict[bytes, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._places)
 
     def __call__(self, texts: Sequence[Tokens]) -> tuple[Bytes, Ints]:
         """A table, whose first row belongs to no word, and the row (N,) of each word of `texts`."""
@@ -94,9 +87,12 @@ class ArcParser(ForkSafe):
 
     stage: Literal["parse"] = "parse"
     name = "the parser"
-    budget, overhead = BUDGET, OVERHEAD
+    budget = 1024
+    """Words of a run of the graph, padding included: they take 5 ms."""
+    overhead = 256
+    """Fixed cost of a run, in words: 150 µs in ONNX Runtime, and Python's part for a batch."""
 
-    def __init__(self, vocab: Vocab, *, threads: int) -> None:
+    def __init__(self, vocab: Vocab, threads: int) -> None:
         self._vocab, self._threads = vocab, threads
         super().__init__()
         self._files: dict[str, bytes] = {}
@@ -112,7 +108,7 @@ class ArcParser(ForkSafe):
             yield from docs
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (self._vocab, self._threads, self._files)
+        return ArcParser, (self._vocab, self._threads), self._files or None
 
     def to_disk(self, path: Path, *, exclude: Iterable[str] = ()) -> None:  # noqa: ARG002  # spaCy gives it
         path.mkdir(exist_ok=True)
@@ -155,6 +151,8 @@ class ArcParser(ForkSafe):
         except GraphError as error:
             raise ValueError("the arc parser's graph cannot be opened") from error
         return self
+
+    __setstate__ = _load
 
     def costs(self, texts: Sequence[Tokens]) -> list[int]:
         """Each text's cost in a batch whose longest it is, in words."""
@@ -232,11 +230,6 @@ class ArcParser(ForkSafe):
         return best
 
 
-def _unpickled(vocab: Vocab, threads: int, files: dict[str, bytes]) -> ArcParser:
-    parser = ArcParser(vocab, threads=threads)
-    return parser._load(files) if files else parser
-
-
 def words_of(doc: Doc) -> tuple[Ints, Chunk]:
     """The places of a document's words, which are not white space, and the words."""
     columns = doc.to_array([IS_SPACE, POS, *ATTRIBUTES])
@@ -245,13 +238,13 @@ def words_of(doc: Doc) -> tuple[Ints, Chunk]:
     if len(content) != WORD_BYTES * len(places):  # another tokenizer's document, or a changed one
         content = columns[places, 2:].tobytes()
     words = split_words(content)
-    return places, Chunk(("",) * len(words), (), words)
+    return places, Chunk(("",) * len(words), words)
 
 
 @Language.factory("arc_parser", default_config={"threads": 1})
 def make_arc_parser(nlp: Language, name: str, threads: int) -> ArcParser:  # noqa: ARG001
     """`threads` is the number that an operator may use."""
-    return ArcParser(nlp.vocab, threads=threads)
+    return ArcParser(nlp.vocab, threads)
 
 
 def position_feeds(length: int, speeds: Doubles) -> Feeds:

@@ -31,17 +31,12 @@ class Runner(Protocol[Output]):
     @property
     def stage(self) -> Literal["parse", "inference"]: ...
 
-    @property
-    def name(self) -> str:
-        """A model's or a graph's, for metrics and the log."""
-
-    @property
-    def budget(self) -> int:
-        """Cost limit of a batch, so that it takes at most about 5 ms."""
-
-    @property
-    def overhead(self) -> int:
-        """Fixed cost of a batch."""
+    name: str
+    """A model's or a graph's, for metrics and the log."""
+    budget: int
+    """Cost limit of a batch, so that it takes at most about 5 ms."""
+    overhead: int
+    """Fixed cost of a batch."""
 
     def costs(self, items: Sequence[Any]) -> list[int]:
         """Each item's cost in a batch whose longest it is."""
@@ -69,15 +64,9 @@ class Sentence:
     @property
     def key(self) -> bytes:
         """Bytes that are equal for sentences with the same arrays."""
-        pieces = b"" if self.pieces is None else self.pieces.tobytes()
-        features = b"" if self.features is None else self.features.tobytes()
-        return (
-            len(self.heads).to_bytes(8)
-            + self.heads.tobytes()
-            + pieces
-            + self.ids.tobytes()
-            + features
-        )
+        arrays = (self.heads, self.pieces, self.ids, self.features)
+        content = [array.tobytes() for array in arrays if array is not None]
+        return b"".join([len(self.heads).to_bytes(8), *content])
 
     def without(self, removed: Sequence[int]) -> Self:
         """The sentence without the words at `removed`, as if they had never been parsed."""
@@ -87,7 +76,7 @@ class Sentence:
         if pieces is not None:  # [CLS] and [SEP] stay
             id_remains = np.pad(remains.repeat(pieces), 1, constant_values=True)
             pieces = pieces[remains]
-        heads = without(self.heads, np.flatnonzero(~remains))
+        heads = without(self.heads, remains)
         return replace(self, ids=self.ids[id_remains], heads=heads, pieces=pieces)
 
 
@@ -135,13 +124,15 @@ def collate(sentences: Sequence[Sentence]) -> Batch:
     ids = _padded([sentence.ids for sentence in sentences], sizes, PAD)
     heads = _padded([sentence.heads for sentence in sentences], lengths, None)
     pieces = [sentence.pieces for sentence in sentences if sentence.pieces is not None]
-    return Batch(
-        ids,
-        heads,
-        lengths,
-        _padded(pieces, lengths, 0) if pieces else None,
-        _join_features(sentences, ids),
-    )
+    padded_pieces = _padded(pieces, lengths, 0) if pieces else None
+    features = [sentence.features for sentence in sentences if sentence.features is not None]
+    if not features:
+        return Batch(ids, heads, lengths, padded_pieces)
+    rows = [0 if sentence.features is None else len(sentence.features) for sentence in sentences]
+    counts = np.array(rows)
+    offsets: Ints = np.cumsum(counts) - counts
+    ids -= offsets[:, None] * (ids < 0)  # the composed words of all sentences are numbered together
+    return Batch(ids, heads, lengths, padded_pieces, np.concatenate(features))
 
 
 def _padded(rows: Sequence[Ints], sizes: Ints, padding: int | None) -> Ints:
@@ -151,33 +142,6 @@ def _padded(rows: Sequence[Ints], sizes: Ints, padding: int | None) -> Ints:
     padded[:] = places if padding is None else padding
     padded[places < sizes[:, None]] = np.concatenate(rows)
     return padded
-
-
-def _join_features(sentences: Sequence[Sentence], ids: Ints) -> Ints | None:
-    """The composed words of all sentences (K, F); their ids (B, S) are renumbered in place."""
-    features = [sentence.features for sentence in sentences]
-    present = [rows for rows in features if rows is not None]
-    if not present:
-        return None
-    counts = np.array([0 if rows is None else len(rows) for rows in features])
-    offsets: Ints = np.cumsum(counts) - counts
-    ids -= offsets[:, None] * (ids < 0)
-    return np.concatenate(present)
-
-
-def plan(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Group indices into batches of similar lengths, each of at most `budget` cells once padded.
-
-    A sentence longer than the budget is a batch by itself.
-    """
-    groups: list[list[int]] = []
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        # In ascending order: this sentence is the longest of its batch, and sets its width.
-        if groups and (len(groups[-1]) + 1) * lengths[index] <= budget:
-            groups[-1].append(index)
-        else:
-            groups.append([index])
-    return groups
 
 
 def cheapest(lengths: Sequence[int], budget: int, overhead: int) -> list[list[int]]:

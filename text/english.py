@@ -76,7 +76,7 @@ def rules(nlp: Language) -> Tokenizer:
     infixes = [*INFIXES, *_infixes(defaults.infixes)]
     tokenizer.infix_finditer = compile_infix_regex(infixes).finditer
     for contraction in CONTRACTIONS:
-        for case in (str.lower, str.upper, _capital):
+        for case in (str.lower, str.upper, str.capitalize):
             words = case(contraction).split()
             tokenizer.add_special_case("".join(words), [{ORTH: word} for word in words])
     for word in f"{ABBREVIATIONS} {ABBREVIATIONS.title()} {DAYS}".split():
@@ -94,7 +94,3 @@ def _infixes(rules: list[str]) -> list[str]:
     )
     hyphens = "".join(rf"(?<!\b(?:{words}))" for words in alternatives) + HYPHENS
     return [*RANGES, *(rule.replace(HYPHENS, hyphens) for rule in rules if rule != NUMBERS)]
-
-
-def _capital(word: str) -> str:
-    return word[0].upper() + word[1:]

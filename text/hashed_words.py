@@ -19,8 +19,6 @@ FIRST_SEED = 8
 """Seed of the first attribute's hash; the next attribute has the next seed."""
 ZERO = 128
 """The byte that represents 0."""
-EPSILON = 1e-5
-"""Epsilon of the LayerNorm, as in torch."""
 PIECES = 2
 """Pieces of the maxout."""
 MULTIPLICATIONS = 2**19
@@ -30,7 +28,7 @@ MULTIPLICATIONS = 2**19
 def hashed_rows(attributes: Hashes, tables: Sequence[int]) -> Ints:
     """Hashes of the words' ATTRIBUTES (N, 4) -> rows (N, 4 ROWS) of tables of these sizes."""
     ops = NumpyOps()
-    columns = [np.ascontiguousarray(column) for column in attributes.T]
+    columns = np.ascontiguousarray(attributes.T)
     return np.concatenate(
         [
             ops.hash(column, FIRST_SEED + i) % count
@@ -84,6 +82,6 @@ class WordVectors:
         pieces = product(np.concatenate(sums, axis=1), self._mix) + self._bias
         maxout = pieces.reshape(len(rows), PIECES, self.width).max(axis=1)
         maxout -= maxout.mean(axis=1, keepdims=True)
-        maxout /= np.sqrt((maxout**2).mean(axis=1, keepdims=True) + EPSILON)
+        maxout /= np.sqrt((maxout**2).mean(axis=1, keepdims=True) + 1e-5)  # as torch
         vectors: Doubles = maxout * self._gain + self._shift
         return (np.round(vectors / self._step) + ZERO).clip(0, 255).astype(np.uint8)

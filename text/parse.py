@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
+from operator import add
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -24,7 +25,6 @@ from heedful.text.structure import without
 from heedful.text.tokenize import (
     ATTRIBUTES,
     NAME,
-    Spans,
     TextTokenizer,
     Tokens,
     adjoining,
@@ -33,8 +33,6 @@ from heedful.text.tokenize import (
 
 CONFIG = "config.cfg"
 """A pipeline's configuration."""
-TOKENIZER_ONLY = {"nlp": {"tokenizer": {"@tokenizers": NAME}}}
-"""The configuration of a pipeline without a parser."""
 
 
 @dataclass
@@ -47,33 +45,29 @@ class Parse:
     """(L,) index of the governor; the token's index for a root, and for all without a tree"""
     deps: tuple[str, ...]  # (L,) UD relations; empty without a tree
     cut: bool  # whether later tokens were left out
-    spans: Spans | None = None
-    """(L,) `starts` and `stops`; None where tokens adjoin, or are separated by a blank."""
+    offsets: Sequence[int] | None = None
+    """(L,) `starts`; None where tokens adjoin, or are separated by a blank."""
 
     @classmethod
     def of(cls, doc: Doc) -> Self:
         """A document's words and its tree."""
         starts = [token.idx for token in doc]
-        spans = starts, [start + len(token) for start, token in zip(starts, doc, strict=True)]
-        parse = cls(doc.text, tuple([token.text for token in doc]), *tree_of(doc), False, spans)
+        parse = cls(doc.text, tuple([token.text for token in doc]), *tree_of(doc), False, starts)
         return parse.without(np.setdiff1d(np.arange(len(doc)), words_of(doc)[0]))
 
     def __len__(self) -> int:
         return len(self.tokens)
 
-    @property
+    @cached_property
     def starts(self) -> Sequence[int]:
         """(L,) character offsets, computed on demand: most requests need none."""
-        return self._spans[0]
-
-    @property
-    def stops(self) -> Sequence[int]:
-        """(L,) character offsets."""
-        return self._spans[1]
+        return self.offsets or adjoining(self.text, self.tokens)
 
     @cached_property
-    def _spans(self) -> Spans:
-        return self.spans or adjoining(self.text, self.tokens)
+    def stops(self) -> Sequence[int]:
+        """(L,) character offsets. The full stop of `with_stop` ends where it starts, at the end of the text."""
+        ends = map(add, self.starts, map(len, self.tokens))
+        return [min(end, len(self.text)) for end in ends]
 
     def without(self, removed: Sequence[int] | Ints) -> Self:
         """The parse without these tokens: their dependents depend on the nearest remaining ancestor."""
@@ -83,9 +77,9 @@ class Parse:
         return replace(
             self,
             tokens=tuple(compress(self.tokens, mask)),
-            heads=without(self.heads, np.flatnonzero(~remains)),
+            heads=without(self.heads, remains),
             deps=tuple(compress(self.deps, mask)),
-            spans=(tuple(compress(self.starts, mask)), tuple(compress(self.stops, mask))),
+            offsets=list(compress(self.starts, mask)),
         )
 
     def first(self, count: int) -> Self:
@@ -99,13 +93,12 @@ class Parse:
         if not self.tokens or not self.tokens[-1][-1].isalnum() or len(self) >= limit:
             return self
         roots = np.flatnonzero(self.heads == np.arange(len(self)))
-        end = len(self.text)
         return replace(
             self,
             tokens=(*self.tokens, "."),
             heads=np.append(self.heads, roots[-1] if self.deps else len(self)),
             deps=(*self.deps, "punct") if self.deps else (),
-            spans=([*self.starts, end], [*self.stops, end]),
+            offsets=[*self.starts, len(self.text)],
         )
 
 
@@ -148,7 +141,8 @@ class Parser:
         """
         if pipeline is None:
             no_files = hashlib.sha256().hexdigest()
-            return cls(spacy.blank("en", config=TOKENIZER_ONLY), ENGLISH, no_files)
+            tokenizer_only = {"nlp": {"tokenizer": {"@tokenizers": NAME}}}
+            return cls(spacy.blank("en", config=tokenizer_only), ENGLISH, no_files)
         try:
             nlp = spacy.load(pipeline)
         except (OSError, ValueError) as error:
@@ -229,7 +223,7 @@ def parses_of(
         count = len(tokens.forms)
         flat = np.arange(count), (ROOT,) * count if job.tree else ()
         heads, relations = next(trees, flat) if job.tree and count else flat
-        parses.append(Parse(job.text, tokens.forms, heads, relations, tokens.cut, tokens.spans))
+        parses.append(Parse(job.text, tokens.forms, heads, relations, tokens.cut, tokens.starts))
     return parses
 
 

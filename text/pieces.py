@@ -76,14 +76,16 @@ class Pieces:
 
     def word_ids(self, sentence: Sentence) -> Ints:
         """(L,) the id of each word's first piece."""
-        ids: Ints = sentence.ids[_starts(sentence)]
+        assert sentence.pieces is not None, "a sentence of pieces"
+        ids: Ints = sentence.ids[1 + np.cumsum(sentence.pieces) - sentence.pieces]
         return ids
 
     def known(self, sentence: Sentence) -> npt.NDArray[np.bool_]:
-        """(L,) whether each word was split without [UNK]."""
-        known: npt.NDArray[np.bool_] = np.logical_and.reduceat(
-            sentence.ids[:-1] != self._unknown, _starts(sentence)
-        )
+        """(L,) whether each word was split without [UNK]; one in which no piece begins (text.whole_text) is known."""
+        assert sentence.pieces is not None, "a sentence of pieces"
+        words = np.repeat(np.arange(len(sentence)), sentence.pieces)
+        known = np.ones(len(sentence), bool)
+        known[words[sentence.ids[1:-1] == self._unknown]] = False
         return known
 
     def unlisted(self, sentence: Sentence) -> int:
@@ -126,10 +128,3 @@ class Pieces:
 
 Lexicon = Vocab | Pieces
 """Turns words into ids."""
-
-
-def _starts(sentence: Sentence) -> Ints:
-    """(L,) the index of each word's first piece."""
-    assert sentence.pieces is not None, "a sentence of pieces"
-    starts: Ints = 1 + np.cumsum(sentence.pieces) - sentence.pieces
-    return starts

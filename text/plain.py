@@ -81,16 +81,11 @@ class Shifts:
     missing: Sequence[int] = (0,)
     """Characters that are missing before `at[0]`, before `at[1]`, .., and in all."""
 
-    def starts(self, offsets: Iterable[int]) -> tuple[int, ...]:
-        """The starts of tokens in the original, from those in the normalised text."""
-        return tuple(
-            [offset + self.missing[bisect_right(self.at, 2 * offset)] for offset in offsets]
-        )
-
-    def stops(self, offsets: Iterable[int]) -> tuple[int, ...]:
-        """As `starts`: characters that are left out after a token are no part of it."""
-        return tuple(
-            [offset + self.missing[bisect_left(self.at, 2 * offset)] for offset in offsets]
+    def original(self, starts: Iterable[int], stops: Iterable[int]) -> tuple[list[int], list[int]]:
+        """The spans of tokens in the original. Characters that are left out after a token are no part of it."""
+        return (
+            [start + self.missing[bisect_right(self.at, 2 * start)] for start in starts],
+            [stop + self.missing[bisect_left(self.at, 2 * stop)] for stop in stops],
         )
 
 
@@ -133,16 +128,6 @@ def plain_word(token: str) -> str:
         compatible = unicodedata.normalize("NFKC", word).translate(DASHES)
         word = compatible if compatible.split() == [compatible] else word
     return f"{word[-2]}'{word[-1]}" if word.lower() in ("nt", "'nt") else word
-
-
-def shortened(word: str) -> tuple[str, ...]:
-    """Other spellings of a stretched word ("gooood"): each run of three or more letters as two, then as one.
-
-    Empty for other words.
-    """
-    if not STRETCHED.search(word):
-        return ()
-    return STRETCHED.sub(r"\1\1", word), STRETCHED.sub(r"\1", word)
 
 
 def _end_of(text: str) -> int:

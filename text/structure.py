@@ -23,13 +23,11 @@ def check_heads(heads: Heads) -> None:
         raise ValueError("the heads hold a cycle")
 
 
-def without(heads: Heads, removed: npt.NDArray[np.integer]) -> Ints:
-    """The forest without the tokens at `removed`.
+def without(heads: Heads, remains: npt.NDArray[np.bool_]) -> Ints:
+    """The forest of the tokens that remain.
 
     A token depends on its nearest remaining ancestor, or becomes a root if it has none.
     """
-    remains = np.ones(len(heads), bool)
-    remains[removed] = False
     ancestors = np.where(remains, np.arange(len(heads)), heads)
     for _ in range(len(heads).bit_length()):  # from a removed token up to one that remains
         ancestors = ancestors[ancestors]

@@ -7,14 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from operator import add
 from pathlib import Path
-from struct import Struct
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from spacy.attrs import IDX, LENGTH, NORM, PREFIX, SHAPE, SUFFIX
+from spacy.attrs import NORM, PREFIX, SHAPE, SUFFIX
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import registry
@@ -22,7 +21,7 @@ from spacy.util import registry
 from heedful.text import english
 from heedful.text.arrays import Hashes
 from heedful.text.forks import ForkSafe
-from heedful.text.plain import MAX_CACHED_LENGTH, Shifts, plain
+from heedful.text.plain import MAX_CACHED_LENGTH, plain
 
 NAME = "heedful.Tokenizer.v1"
 """Its name in the configuration of a pipeline, under `[nlp.tokenizer]`."""
@@ -41,33 +40,21 @@ CACHED_CHUNKS = 16_384
 """Chunks in each of two generations, in 7 MB, at worst 30. When the recent one is full, it replaces the older one,
 whose chunks are dropped unless they occurred again. spaCy takes 60 µs for a chunk."""
 _CHUNK = re.compile(r"\S+")
-_AT_START = (0,)  # most chunks have one token
-_WORD = Struct(f"={len(ATTRIBUTES)}Q")
 _LETTERS = re.compile(r"[A-Za-z]+\Z")
 """Only special cases split these in English. spaCy would search each for affixes, and create a Doc."""
 
-Spans = tuple[Sequence[int], Sequence[int]]
-"""The starts and stops of tokens, in characters."""
-
 
 class Chunk(NamedTuple):
-    """The n tokens of a run of characters between white space."""
+    """The n tokens of a run of characters between white space. They adjoin."""
 
     forms: tuple[str, ...]
-    starts: tuple[int, ...]  # in the chunk
     words: tuple[bytes, ...]  # the ATTRIBUTES of each: four uint64
 
     @classmethod
     def of(cls, doc: Doc) -> Self:
         """A document as one chunk."""
-        columns = doc.to_array([IDX, LENGTH, *ATTRIBUTES])  # (n, 6) uint64
-        text, rows = doc.text, columns[:, :2].tolist()
-        starts = tuple([start for start, _ in rows])
-        return cls(
-            tuple([text[start : start + length] for start, length in rows]),
-            _AT_START if starts == _AT_START else starts,
-            split_words(columns[:, 2:].tobytes()),
-        )
+        forms = tuple([token.text for token in doc])
+        return cls(forms, split_words(doc.to_array(list(ATTRIBUTES)).tobytes()))
 
 
 @dataclass(slots=True)
@@ -77,7 +64,7 @@ class Tokens:
     chunks: Sequence[Chunk]  # the last chunk may hold more tokens
     forms: tuple[str, ...]  # as in the text
     cut: bool = False  # whether later tokens were left out
-    spans: Spans | None = None  # None where tokens adjoin, or are separated by a blank
+    starts: Sequence[int] | None = None  # None where tokens adjoin, or are separated by a blank
 
     @classmethod
     def of(cls, chunks: Sequence[Chunk], limit: int | None = None) -> Self:
@@ -100,10 +87,8 @@ class Tokens:
 class TextTokenizer(ForkSafe):
     """Splits a text into chunks at white space, then each chunk, independently, into tokens."""
 
-    def __init__(
-        self, rules: Callable[[str], Doc], vocab: Any, words: re.Pattern[str] | None = None
-    ) -> None:
-        """`rules` split a chunk: spaCy's tokenizer, or another one. spaCy's `vocab` is typed in part.
+    def __init__(self, rules: Any, vocab: Any, words: re.Pattern[str] | None = None) -> None:
+        """`rules` split a chunk: spaCy's tokenizer, or another one. spaCy's types of both are incomplete.
 
         Chunks that `words` matches are one token, unless they are special cases of spaCy's tokenizer.
         """
@@ -121,29 +106,27 @@ class TextTokenizer(ForkSafe):
         tokens = self.tokenize(text, len(text))
         pieces: list[str] = []
         spaces: list[bool] = []
-        words: list[int] = []
+        kinds: list[str] = []
         end = 0
-        for start, stop in [*zip(*spans_of(text, tokens), strict=True), (len(text), len(text))]:
+        starts = tokens.starts or adjoining(text, tokens.forms)
+        for start, form in [*zip(starts, tokens.forms, strict=True), (len(text), "")]:
             gap = text[end:start]
-            if words and gap.startswith(" "):
+            if pieces and gap.startswith(" "):
                 spaces[-1], gap = True, gap[1:]
             if gap:
                 pieces.append(gap)
                 spaces.append(False)
-            if start < stop:
-                words.append(len(pieces))
-                pieces.append(text[start:stop])
+                kinds.append(GAP)
+            if form:
+                pieces.append(form)
                 spaces.append(False)
-            end = stop
-        kinds = [GAP] * len(pieces)
-        for place in words:
-            kinds[place] = ""
+                kinds.append("")
+            end = start + len(form)
         doc = Doc(self.vocab, pieces, spaces, pos=kinds)
-        if words:
-            attributes = b"".join(tokens.words)
-            doc.user_data[WORDS_READ] = attributes
+        if tokens.forms:
+            doc.user_data[WORDS_READ] = b"".join(tokens.words)
             norms = np.zeros((len(pieces), 1), np.uint64)
-            norms[words] = np.frombuffer(attributes, np.uint64).reshape(-1, len(ATTRIBUTES))[:, :1]
+            norms[[not kind for kind in kinds]] = hashes(tokens.words)[:, :1]
             known = [norm in self.vocab.strings for norm in norms[:, 0].tolist()]
             columns: Any = norms * np.array(known)[:, None]  # spaCy types them as its own integers
             doc.from_array([NORM], columns)
@@ -154,14 +137,12 @@ class TextTokenizer(ForkSafe):
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """The rules, as spaCy's tokenizer stores them."""
-        rules: Any = self.rules
-        content: bytes = rules.to_bytes(exclude=exclude)
+        content: bytes = self.rules.to_bytes(exclude=exclude)
         return content
 
     def from_bytes(self, content: bytes, *, exclude: Iterable[str] = ()) -> Self:
         """Read the rules from bytes. Raises what spaCy's tokenizer raises for other bytes."""
-        rules: Any = self.rules
-        rules.from_bytes(content, exclude=exclude)
+        self.rules.from_bytes(content, exclude=exclude)
         self._clear_cache()
         return self
 
@@ -190,32 +171,34 @@ class TextTokenizer(ForkSafe):
         with self._lock:
             tokens = self._tokenize(normalised, max_tokens)
         if normalised != text:
-            _restore(tokens, normalised, shifts, text)
+            starts = tokens.starts or adjoining(normalised, tokens.forms)
+            ends = map(add, starts, map(len, tokens.forms))
+            tokens.starts, stops = shifts.original(starts, ends)
+            tokens.forms = tuple([text[i:j] for i, j in zip(tokens.starts, stops, strict=True)])
         return tokens
 
     def _tokenize(self, text: str, max_tokens: int) -> Tokens:
         recent = self._recent.get
         texts = text.split()
         if len(text) <= MAX_CHUNK and " ".join(texts) == text:
-            chunks = [recent(spelling) or self._chunk(spelling) for spelling in texts]
-            return Tokens.of(chunks, max_tokens)
-        chunks, starts, cut = [], [], False
+            return Tokens.of([recent(part) or self._chunk(part) for part in texts], max_tokens)
+        chunks, cut = [], False
+        starts: list[int] = []
         for match in islice(_CHUNK.finditer(text), max_tokens + 1):
-            chunk = self._chunk(match[0][:MAX_CHUNK])
+            part = match[0][:MAX_CHUNK]
+            chunk = recent(part) or self._chunk(part)
             chunks.append(chunk)
-            starts += [match.start() + start for start in chunk.starts]
+            starts += accumulate(map(len, chunk.forms[:-1]), initial=match.start())
             cut = len(match[0]) > MAX_CHUNK
             if cut or len(starts) > max_tokens:
                 break
         tokens = Tokens.of(chunks, max_tokens)
         tokens.cut |= cut
-        tokens.spans = _spans(starts[:max_tokens], tokens.forms)
+        tokens.starts = starts[:max_tokens]
         return tokens
 
     def _chunk(self, text: str) -> Chunk:
-        chunk = self._recent.get(text)
-        if chunk:
-            return chunk
+        """A chunk that is not among the recent ones, and is from now on."""
         chunk = self._older.get(text)
         if not chunk:
             with self.zone():
@@ -227,15 +210,14 @@ class TextTokenizer(ForkSafe):
         return chunk
 
     def _split(self, text: str) -> Chunk:
-        rules: Any = self.rules
-        if self._words is None or not self._words.match(text) or text in rules.rules:
-            return Chunk.of(rules(text))
+        if self._words is None or not self._words.match(text) or text in self.rules.rules:
+            return Chunk.of(self.rules(text))
         word = self.vocab[text]
-        return Chunk(
-            (text,), _AT_START, (_WORD.pack(word.norm, word.prefix, word.suffix, word.shape),)
-        )
+        attributes = np.array([word.norm, word.prefix, word.suffix, word.shape], np.uint64)
+        return Chunk((text,), (attributes.tobytes(),))
 
 
+@registry.tokenizers(NAME)  # type: ignore[untyped-decorator]  # catalogue has no types
 def make_tokenizer() -> Callable[[Language], TextTokenizer]:
     """The tokenizer of a new pipeline: spaCy's rules for its language, and `text.english` for English."""
 
@@ -244,9 +226,6 @@ def make_tokenizer() -> Callable[[Language], TextTokenizer]:
         return TextTokenizer(english.rules(nlp), nlp.vocab, words)
 
     return create
-
-
-registry.tokenizers.register(NAME, func=make_tokenizer)
 
 
 def split_words(content: bytes) -> tuple[bytes, ...]:
@@ -259,28 +238,11 @@ def hashes(words: Sequence[bytes]) -> Hashes:
     return np.frombuffer(b"".join(words), np.uint64).reshape(-1, len(ATTRIBUTES))
 
 
-def _restore(tokens: Tokens, normalised: str, shifts: Shifts, text: str) -> None:
-    """Set the tokens' forms and spans in the original text."""
-    starts, stops = spans_of(normalised, tokens)
-    tokens.spans = starts, stops = shifts.starts(starts), shifts.stops(stops)
-    tokens.forms = tuple([text[start:stop] for start, stop in zip(starts, stops, strict=True)])
-
-
-def _spans(starts: Iterable[int], forms: Sequence[str]) -> Spans:
-    """The spans of tokens with these starts and forms."""
-    offsets = tuple(starts)
-    return offsets, tuple(map(add, offsets, map(len, forms)))
-
-
-def spans_of(text: str, tokens: Tokens) -> Spans:
-    return tokens.spans or adjoining(text, tokens.forms)
-
-
-def adjoining(text: str, forms: Sequence[str]) -> Spans:
-    """The spans of tokens that adjoin in a text, or are separated by a blank."""
+def adjoining(text: str, forms: Sequence[str]) -> list[int]:
+    """The starts of tokens that adjoin in a text, or are separated by a blank."""
     starts, position = [], 0
     for form in forms:
         position += text.startswith(" ", position)
         starts.append(position)
         position += len(form)
-    return _spans(starts, forms)
+    return starts

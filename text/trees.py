@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from heedful.text.arc_parser import ROOT  # CoNLL-U writes `root`
 from heedful.text.parse import Parse
 from heedful.text.structure import Heads, check_heads
 
-ROOT = "ROOT"
-"""spaCy's relation of a root; CoNLL-U writes `root`."""
 BOM = "\ufeff"
 """A file's byte order mark."""
 

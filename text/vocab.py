@@ -1,6 +1,7 @@
 """Word <-> id. The file has a word per line; the line number is the id."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from heedful.text import composition
 from heedful.text.arrays import Ints
 from heedful.text.batch import PAD, Sentence
-from heedful.text.plain import CACHED_WORDS, MAX_CACHED_LENGTH, plain_word, shortened
+from heedful.text.plain import CACHED_WORDS, MAX_CACHED_LENGTH, STRETCHED, plain_word
 
 UNKNOWN = 1
 SPECIAL = ("<pad>", "<unk>")
@@ -86,11 +87,7 @@ class Vocab:
         """The sentence with the padding's vector, zero, in place of the words at `masked`."""
         ids = sentence.ids.copy()
         ids[list(masked)] = PAD
-        if sentence.features is None or not (composed := ids[ids < 0]).size:
-            return Sentence(ids, sentence.heads)
-        features = sentence.features[-1 - composed]
-        ids[ids < 0] = -1 - np.arange(len(composed))
-        return Sentence(ids, sentence.heads, features=features)
+        return replace(sentence, ids=ids)
 
     @classmethod
     def load(cls, path: Path, composed: int = 0) -> Self:
@@ -121,9 +118,11 @@ class _IdCache(dict[str, int]):
         self._ids = ids
 
     def __missing__(self, token: str) -> int:
-        """The id of the token's plain spelling, of the token itself, or of one without its stretched letters."""
+        """The id of the token's plain spelling, of the token itself, or with stretched letters as two or one."""
         word = plain_word(token).lower()
-        spellings = (word, token.lower(), *shortened(word))
+        spellings = [word, token.lower()]
+        if STRETCHED.search(word):
+            spellings += [STRETCHED.sub(r"\1\1", word), STRETCHED.sub(r"\1", word)]
         ids = filter(None, map(self._ids.get, spellings))  # without PAD, which is 0
         number = next(ids, UNKNOWN)
         if len(token) <= MAX_CACHED_LENGTH:

@@ -8,7 +8,6 @@ from bisect import bisect_right
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from heedful.text.arrays import Ints
 from heedful.text.batch import Sentence
@@ -34,14 +33,6 @@ class WholeText(Pieces):
         if len(ids) <= room:
             return parse
         return replace(parse.first(int(words[room - 1]) + 1), cut=True)
-
-    def known(self, sentence: Sentence) -> npt.NDArray[np.bool_]:
-        """(L,) whether each word was split without [UNK]; a word in which no piece begins is known."""
-        assert sentence.pieces is not None, "a sentence of pieces"
-        unknown = sentence.ids[1:-1] == self._unknown
-        words = np.repeat(np.arange(len(sentence)), sentence.pieces)
-        known: npt.NDArray[np.bool_] = np.bincount(words, unknown, len(sentence)) == 0
-        return known
 
     def _encode(self, parse: Parse) -> tuple[list[int], Ints]:
         """The ids of a text's pieces, and the word of each. Pieces before the first word belong to it."""

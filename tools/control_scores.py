@@ -15,12 +15,13 @@ from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.runtime.engine.session import OrtSession
 from heedful.runtime.explain.graph import ExplainGraph
 from heedful.text.arrays import Floats, Ints
-from heedful.text.batch import Batch, Sentence, collate, plan
+from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.parse import ParseJob, Parser
 from heedful.training.data import class_numbers, labels
 from heedful.training.metrics import dev_metric
 from heedful.training.tasks.base import Example, Task
 from tools.attention_controls import Control, controlled
+from tools.batches import plan
 
 Encode = Callable[[Batch], Floats]
 

@@ -18,7 +18,6 @@ from rich.progress import track
 from torch import Tensor, nn
 
 from heedful.text.arrays import Floats, Ints
-from heedful.text.batch import plan
 from heedful.text.kinds import RELATEDNESS_LEVELS
 from heedful.training import checkpoint, distillation, setup, transformer
 from heedful.training.config import (
@@ -32,6 +31,7 @@ from heedful.training.data import labels, padded_index, sorted_batches
 from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.model import ParameterGroups, Trainable
 from heedful.training.restore import read_record
+from tools.batches import plan
 
 CELLS: dict[Device, int] = {"cpu": 6_000, "cuda": 200_000}
 """Pieces of a batch for inference, padding counted."""

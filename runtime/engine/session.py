@@ -15,7 +15,7 @@ from heedful.runtime.engine.graphs import Feeds, encoder_inputs
 from heedful.runtime.errors import OutOfMemory, ProviderError
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
-from heedful.text.graph import CUDA, ORT_ERRORS, open_session
+from heedful.text.graph import CUDA, open_session
 from heedful.text.kinds import HEAD_INPUTS
 from heedful.text.vocab import UNKNOWN
 
@@ -75,7 +75,7 @@ class EncoderRunner:
         self.run(self.prepare([Sentence(np.array([UNKNOWN]), np.array([0]))]))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class FunctionRunner(Generic[T]):
     """A `text.batch.Runner` whose `run` and `costs` are functions of a batch of items, which need no preparation."""
 
@@ -131,7 +131,7 @@ class OrtSession:
         output: Floats
         try:
             (output,) = self.graph.run(None, feeds)
-        except ORT_ERRORS as error:
+        except Exception as error:
             if _NO_MEMORY.search(str(error)):
                 raise OutOfMemory(
                     "the device has no memory left for this text: send a shorter one, or try again"

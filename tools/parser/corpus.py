@@ -18,9 +18,9 @@ from spacy.training import Example
 from torch import Tensor
 
 from heedful.text.arrays import Bytes, Hashes, Ints
-from heedful.text.batch import plan
 from heedful.text.hashed_words import hashed_rows
 from heedful.text.tokenize import ATTRIBUTES
+from tools.batches import plan
 from tools.parser.soft_trees import CANDIDATES, SoftTrees
 from tools.parser.treebank import SENTENCES_A_DOCUMENT
 
