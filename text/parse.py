@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
-from operator import add
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -25,6 +24,7 @@ from heedful.text.structure import without
 from heedful.text.tokenize import (
     ATTRIBUTES,
     NAME,
+    Spans,
     TextTokenizer,
     Tokens,
     adjoining,
@@ -45,29 +45,33 @@ class Parse:
     """(L,) index of the governor; the token's index for a root, and for all without a tree"""
     deps: tuple[str, ...]  # (L,) UD relations; empty without a tree
     cut: bool  # whether later tokens were left out
-    offsets: Sequence[int] | None = None
-    """(L,) `starts`; None where tokens adjoin, or are separated by a blank."""
+    spans: Spans | None = None
+    """(L,) `starts` and `stops`; None where tokens adjoin, or are separated by a blank."""
 
     @classmethod
     def of(cls, doc: Doc) -> Self:
         """A document's words and its tree."""
         starts = [token.idx for token in doc]
-        parse = cls(doc.text, tuple([token.text for token in doc]), *tree_of(doc), False, starts)
+        spans = starts, [start + len(token) for start, token in zip(starts, doc, strict=True)]
+        parse = cls(doc.text, tuple([token.text for token in doc]), *tree_of(doc), False, spans)
         return parse.without(np.setdiff1d(np.arange(len(doc)), words_of(doc)[0]))
 
     def __len__(self) -> int:
         return len(self.tokens)
 
-    @cached_property
+    @property
     def starts(self) -> Sequence[int]:
         """(L,) character offsets, computed on demand: most requests need none."""
-        return self.offsets or adjoining(self.text, self.tokens)
+        return self._spans[0]
+
+    @property
+    def stops(self) -> Sequence[int]:
+        """(L,) character offsets."""
+        return self._spans[1]
 
     @cached_property
-    def stops(self) -> Sequence[int]:
-        """(L,) character offsets. The full stop of `with_stop` ends where it starts, at the end of the text."""
-        ends = map(add, self.starts, map(len, self.tokens))
-        return [min(end, len(self.text)) for end in ends]
+    def _spans(self) -> Spans:
+        return self.spans or adjoining(self.text, self.tokens)
 
     def without(self, removed: Sequence[int] | Ints) -> Self:
         """The parse without these tokens: their dependents depend on the nearest remaining ancestor."""
@@ -79,7 +83,7 @@ class Parse:
             tokens=tuple(compress(self.tokens, mask)),
             heads=without(self.heads, remains),
             deps=tuple(compress(self.deps, mask)),
-            offsets=list(compress(self.starts, mask)),
+            spans=(tuple(compress(self.starts, mask)), tuple(compress(self.stops, mask))),
         )
 
     def first(self, count: int) -> Self:
@@ -93,12 +97,13 @@ class Parse:
         if not self.tokens or not self.tokens[-1][-1].isalnum() or len(self) >= limit:
             return self
         roots = np.flatnonzero(self.heads == np.arange(len(self)))
+        end = len(self.text)
         return replace(
             self,
             tokens=(*self.tokens, "."),
             heads=np.append(self.heads, roots[-1] if self.deps else len(self)),
             deps=(*self.deps, "punct") if self.deps else (),
-            offsets=[*self.starts, len(self.text)],
+            spans=([*self.starts, end], [*self.stops, end]),
         )
 
 
@@ -223,7 +228,7 @@ def parses_of(
         count = len(tokens.forms)
         flat = np.arange(count), (ROOT,) * count if job.tree else ()
         heads, relations = next(trees, flat) if job.tree and count else flat
-        parses.append(Parse(job.text, tokens.forms, heads, relations, tokens.cut, tokens.starts))
+        parses.append(Parse(job.text, tokens.forms, heads, relations, tokens.cut, tokens.spans))
     return parses
 
 

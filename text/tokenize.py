@@ -43,6 +43,9 @@ _CHUNK = re.compile(r"\S+")
 _LETTERS = re.compile(r"[A-Za-z]+\Z")
 """Only special cases split these in English. spaCy would search each for affixes, and create a Doc."""
 
+Spans = tuple[Sequence[int], Sequence[int]]
+"""The starts and stops of tokens, in characters."""
+
 
 class Chunk(NamedTuple):
     """The n tokens of a run of characters between white space. They adjoin."""
@@ -64,7 +67,7 @@ class Tokens:
     chunks: Sequence[Chunk]  # the last chunk may hold more tokens
     forms: tuple[str, ...]  # as in the text
     cut: bool = False  # whether later tokens were left out
-    starts: Sequence[int] | None = None  # None where tokens adjoin, or are separated by a blank
+    spans: Spans | None = None  # None where tokens adjoin, or are separated by a blank
 
     @classmethod
     def of(cls, chunks: Sequence[Chunk], limit: int | None = None) -> Self:
@@ -108,8 +111,7 @@ class TextTokenizer(ForkSafe):
         spaces: list[bool] = []
         kinds: list[str] = []
         end = 0
-        starts = tokens.starts or adjoining(text, tokens.forms)
-        for start, form in [*zip(starts, tokens.forms, strict=True), (len(text), "")]:
+        for start, stop in [*zip(*spans_of(text, tokens), strict=True), (len(text), len(text))]:
             gap = text[end:start]
             if pieces and gap.startswith(" "):
                 spaces[-1], gap = True, gap[1:]
@@ -117,11 +119,11 @@ class TextTokenizer(ForkSafe):
                 pieces.append(gap)
                 spaces.append(False)
                 kinds.append(GAP)
-            if form:
-                pieces.append(form)
+            if start < stop:
+                pieces.append(text[start:stop])
                 spaces.append(False)
                 kinds.append("")
-            end = start + len(form)
+            end = stop
         doc = Doc(self.vocab, pieces, spaces, pos=kinds)
         if tokens.forms:
             doc.user_data[WORDS_READ] = b"".join(tokens.words)
@@ -171,10 +173,8 @@ class TextTokenizer(ForkSafe):
         with self._lock:
             tokens = self._tokenize(normalised, max_tokens)
         if normalised != text:
-            starts = tokens.starts or adjoining(normalised, tokens.forms)
-            ends = map(add, starts, map(len, tokens.forms))
-            tokens.starts, stops = shifts.original(starts, ends)
-            tokens.forms = tuple([text[i:j] for i, j in zip(tokens.starts, stops, strict=True)])
+            tokens.spans = starts, stops = shifts.original(*spans_of(normalised, tokens))
+            tokens.forms = tuple([text[i:j] for i, j in zip(starts, stops, strict=True)])
         return tokens
 
     def _tokenize(self, text: str, max_tokens: int) -> Tokens:
@@ -194,7 +194,7 @@ class TextTokenizer(ForkSafe):
                 break
         tokens = Tokens.of(chunks, max_tokens)
         tokens.cut |= cut
-        tokens.starts = starts[:max_tokens]
+        tokens.spans = _spans(starts[:max_tokens], tokens.forms)
         return tokens
 
     def _chunk(self, text: str) -> Chunk:
@@ -238,11 +238,21 @@ def hashes(words: Sequence[bytes]) -> Hashes:
     return np.frombuffer(b"".join(words), np.uint64).reshape(-1, len(ATTRIBUTES))
 
 
-def adjoining(text: str, forms: Sequence[str]) -> list[int]:
-    """The starts of tokens that adjoin in a text, or are separated by a blank."""
+def _spans(starts: Iterable[int], forms: Sequence[str]) -> Spans:
+    """The spans of tokens with these starts and forms."""
+    offsets = tuple(starts)
+    return offsets, tuple(map(add, offsets, map(len, forms)))
+
+
+def spans_of(text: str, tokens: Tokens) -> Spans:
+    return tokens.spans or adjoining(text, tokens.forms)
+
+
+def adjoining(text: str, forms: Sequence[str]) -> Spans:
+    """The spans of tokens that adjoin in a text, or are separated by a blank."""
     starts, position = [], 0
     for form in forms:
         position += text.startswith(" ", position)
         starts.append(position)
         position += len(form)
-    return starts
+    return _spans(starts, forms)
