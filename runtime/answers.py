@@ -99,6 +99,13 @@ def softmax(logits: npt.NDArray[Any]) -> Doubles:
     return probabilities
 
 
+def log_softmax(logits: npt.NDArray[Any]) -> Doubles:
+    """log(exp(x) / sum exp(x)) of each row (N, C), without overflow."""
+    wide = logits.astype(np.float64)
+    logs: Doubles = wide - np.logaddexp.reduce(wide, axis=1, keepdims=True)
+    return logs
+
+
 def sigmoid(logits: npt.NDArray[Any]) -> Doubles:
     """1 / (1 + exp(-x)) of each value, without overflow."""
     probabilities: Doubles = 0.5 * (1 + np.tanh(logits.astype(np.float64) / 2))

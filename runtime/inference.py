@@ -16,6 +16,7 @@ from heedful.runtime.answers import (
     cosines,
     expected_score,
     head_scores,
+    log_softmax,
     unit_rows,
 )
 from heedful.runtime.bundles.card import Card
@@ -36,6 +37,7 @@ from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
+from heedful.text.pairs import in_pairs, nearest_sentences
 from heedful.text.parse import Parse, ParseJob, Parser
 
 T = TypeVar("T")
@@ -192,19 +194,31 @@ class Inference:
     def _score(
         self, inputs: Inputs, truncate: bool, finish: Callable[[Floats], T], trust: bool
     ) -> Steps[Result[T]]:
-        """The result of `finish` on the head's logits (N, C) for texts or pairs."""
+        """The result of `finish` on the head's logits (N, C) for texts or pairs.
+
+        An NLI model also reads the sentence of the premise that is nearest to the hypothesis: the geometric mean.
+        """
         parsed = yield from self.read(inputs, truncate=truncate)
-        encoded = yield from encode(self.model.encoder, parsed.sentences, self.cache)
-        step = inputs.texts_per_row
+        nearest = nearest_sentences(parsed.parses) if self.model.card.kind == "nli" else {}
+        sentences = [*parsed.sentences, *map(self.model.sentence, nearest.values())]
+        encoded = yield from encode(self.model.encoder, sentences, self.cache)
+        count, step = len(parsed.sentences), inputs.texts_per_row
+        vectors = encoded.vectors[:count]
         logits, seconds = yield from self.model.logits(
-            *[encoded.vectors[side::step] for side in range(step)]
+            *[vectors[side::step] for side in range(step)]
         )
-        self.answered.append((self.model, encoded.vectors, parsed.texts_per_row))
+        if nearest:
+            rows = list(nearest)
+            premises, hypotheses = encoded.vectors[count:], vectors[1::2][rows]
+            nearest_logits, more_seconds = yield from self.model.logits(premises, hypotheses)
+            seconds += more_seconds
+            logits[rows] = (log_softmax(logits[rows]) + log_softmax(nearest_logits)) / 2
+        self.answered.append((self.model, vectors, parsed.texts_per_row))
         result = parsed.result(finish(logits), encoded.queue, seconds + encoded.inference)
         if not trust:
             return result
         scores = head_scores(self.card, logits) if self.card.labels else None
-        return replace(result, trust=parsed.trust(encoded.vectors, scores))
+        return replace(result, trust=parsed.trust(vectors, scores))
 
     def read(
         self,
@@ -219,7 +233,7 @@ class Inference:
         """Parse the texts, unless `parses` holds them parsed, and look up their words.
 
         With `tree` they have trees even if the model needs none. `max_tokens` may lower the card's limit. In `pairs`,
-        which inputs of two texts a row are too, an NLI model reads a full stop behind a text that has none.
+        which inputs of two texts a row are too, an NLI model reads texts, but no client's trees, as `text.pairs` says.
         """
         model, card = self.model, self.model.card
         began = time.perf_counter()
@@ -231,10 +245,7 @@ class Inference:
             next(parsed_texts) if isinstance(item, str) else item.first(limit) for item in items
         ]
         if card.kind == "nli" and (pairs or inputs.texts_per_row == 2):
-            parses = [
-                text.with_stop(limit) if isinstance(item, str) else text
-                for text, item in zip(parses, inputs.items, strict=True)
-            ]
+            parses = in_pairs(parses, [isinstance(item, str) for item in inputs.items], limit)
         if model.vocab.limit:
             parses = list(map(model.fit, parses))
         inputs.check_parses(parses, model, self.parser.tokenizer, truncate)

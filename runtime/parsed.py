@@ -10,7 +10,7 @@ from heedful.runtime.answers import Result, Timing, TokenizedText, Trust
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
-from heedful.text.language import has_other_script, is_english_or_code, is_foreign
+from heedful.text.language import is_out_of_domain
 from heedful.text.parse import Parse
 
 T = TypeVar("T")
@@ -62,7 +62,10 @@ class Parsed:
         step = self.texts_per_row
         unlisted = list(map(self.model.vocab.unlisted, self.sentences))
         cut = [parse.cut for parse in self.parses]
-        out_of_domain = map(is_out_of_domain, self.parses, unlisted)
+        out_of_domain = [
+            is_out_of_domain(parse.text, parse.tokens, count)
+            for parse, count in zip(self.parses, unlisted, strict=True)
+        ]
         return Result(
             value=value,
             card=self.model.card,
@@ -73,11 +76,3 @@ class Parsed:
             unlisted=sum(unlisted),
             out_of_domain=sum(map(any, zip(*[iter(out_of_domain)] * step, strict=True))),
         )
-
-
-def is_out_of_domain(parse: Parse, unlisted: int) -> bool:
-    """Whether the text is not English, as far as its letters, function words and `unlisted` tokens tell."""
-    if has_other_script(parse.text) or is_foreign(parse.tokens):
-        return True
-    most_unlisted = 2 * unlisted > len(parse.tokens)
-    return most_unlisted and not is_english_or_code(parse.text, parse.tokens)

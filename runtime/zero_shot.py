@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heedful.runtime.answers import Result, head_scores, sigmoid, softmax, unit_rows
+from heedful.runtime.answers import (
+    Result,
+    head_scores,
+    log_softmax,
+    sigmoid,
+    softmax,
+    unit_rows,
+)
 from heedful.runtime.engine.work import Request, Steps, encode
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inference import Inference
@@ -171,8 +178,7 @@ def _by_entailment(
         premises = np.repeat(texts[rows], len(labels), axis=0)
         hypotheses = np.tile(labels, (len(texts[rows]), 1))
         logits, head_seconds = yield from model.logits(premises, hypotheses)
-        wide = logits.astype(np.float64)
-        logs = wide[:, model.card.labels.index("entailment")] - np.logaddexp.reduce(wide, axis=1)
+        logs = log_softmax(logits)[:, model.card.labels.index("entailment")]
         scores[rows] = logs.reshape(-1, len(labels))
         seconds += head_seconds
     return scores, seconds

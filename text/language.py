@@ -30,6 +30,13 @@ _LETTER = re.compile(LETTER)
 _LATIN = re.compile(r"[A-Za-z\u00AA-\u024F\u1E00-\u1EFF]")
 
 
+def is_out_of_domain(text: str, tokens: Sequence[str], unlisted: int) -> bool:
+    """Whether the text is not English, as far as its letters, function words and `unlisted` tokens tell."""
+    if has_other_script(text) or is_foreign(tokens):
+        return True
+    return 2 * unlisted > len(tokens) and not is_english_or_code(text, tokens)
+
+
 def has_other_script(text: str) -> bool:
     """Whether most letters are not Latin."""
     if text.isascii():
@@ -42,7 +49,7 @@ def has_other_script(text: str) -> bool:
 
 def is_english_or_code(text: str, tokens: Sequence[str]) -> bool:
     """Whether many tokens are English function words, or the text has signs of code."""
-    share = sum(token.casefold() in _ENGLISH for token in tokens) / max(1, len(tokens))
+    share = sum(token.casefold() in FUNCTION_WORDS for token in tokens) / max(1, len(tokens))
     return share >= ENGLISH_SHARE or bool(_CODE.search(text))
 
 
@@ -56,7 +63,7 @@ def is_foreign(tokens: Sequence[str]) -> bool:
         return False
     counts = Counter(language for word in words for language in _LANGUAGES_BY_WORD.get(word, ()))
     most = max(counts.values())
-    english = ENGLISH_WEIGHT * len(words & _ENGLISH)
+    english = ENGLISH_WEIGHT * len(words & FUNCTION_WORDS)
     return most >= max(MIN_WORDS, MIN_SHARE * len(words)) and most > english
 
 
@@ -78,5 +85,6 @@ def _languages_by_word(english: frozenset[str]) -> dict[str, tuple[str, ...]]:
 
 
 # On import: serving processes, which are forked later, share them.
-_ENGLISH = _function_words("en")
-_LANGUAGES_BY_WORD = _languages_by_word(_ENGLISH)
+FUNCTION_WORDS = _function_words("en")
+"""Of English."""
+_LANGUAGES_BY_WORD = _languages_by_word(FUNCTION_WORDS)

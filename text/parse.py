@@ -92,20 +92,6 @@ class Parse:
             return self
         return replace(self.without(range(count, len(self))), cut=True)
 
-    def with_stop(self, limit: int) -> Self:
-        """With a full stop, of no width, behind a last word or number; the parse itself with `limit` tokens or more."""
-        if not self.tokens or not self.tokens[-1][-1].isalnum() or len(self) >= limit:
-            return self
-        roots = np.flatnonzero(self.heads == np.arange(len(self)))
-        end = len(self.text)
-        return replace(
-            self,
-            tokens=(*self.tokens, "."),
-            heads=np.append(self.heads, roots[-1] if self.deps else len(self)),
-            deps=(*self.deps, "punct") if self.deps else (),
-            spans=([*self.starts, end], [*self.stops, end]),
-        )
-
 
 class ParseJob(NamedTuple):
     """A text to tokenize up to `max_tokens`, with or without its tree."""

@@ -2,13 +2,11 @@
 
 import importlib
 
-import numpy as np
 import pytest
 import spacy
 import spacy.lang.en.examples
 
-from heedful.runtime.parsed import is_out_of_domain
-from heedful.text.parse import Parse
+from heedful.text.language import is_out_of_domain
 from tests.asking import embed
 from tests.runtime.conftest import Running
 
@@ -37,8 +35,7 @@ LATIN_SCRIPT = (
 
 
 def out_of_domain(text: str, unlisted: int = 0) -> bool:
-    tokens = tuple(token.text for token in ENGLISH(text))
-    return is_out_of_domain(Parse(text, tokens, np.arange(len(tokens)), (), cut=False), unlisted)
+    return is_out_of_domain(text, [token.text for token in ENGLISH(text)], unlisted)
 
 
 def test_other_languages() -> None:

@@ -18,7 +18,6 @@ from heedful.text import invisible, plain
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.structure import check_heads
 from heedful.text.tokenize import MAX_CHUNK
-from heedful.text.trees import build
 from tests.builders import BuiltParser
 
 EVERYTHING = 100_000
@@ -128,25 +127,6 @@ def test_a_cut_parse_is_the_beginning_of_the_whole(
     assert cut.starts == full.starts[:max_tokens]
     assert cut.cut == (len(full) > max_tokens)  # white space after the last token is no loss
     check_heads(cut.heads)
-
-
-def test_a_full_stop_is_put_behind_a_last_word_or_number(parser: Parser) -> None:
-    for text in ("the kids sleep", "kids, 42", "kids "):
-        before = read(parser, text)
-        after = before.with_stop(16)
-        assert after.tokens == (*before.tokens, ".")
-        assert (after.starts[:-1], after.stops[:-1]) == (list(before.starts), list(before.stops))
-        assert after.starts[-1] == after.stops[-1] == len(text)
-        assert after.heads[:-1].tolist() == before.heads.tolist()
-        root = after.heads[-1]
-        assert root < len(before)
-        assert before.heads[root] == root
-        assert before.with_stop(len(before)) is before  # there is no room
-    for text in ("the kids sleep.", "(sleep)", "kids!", "...", ""):
-        before = read(parser, text)
-        assert before.with_stop(16) is before
-    two = build(["No", "it", "is"], np.array([0, 2, 2]), ["ROOT", "nsubj", "ROOT"], [True] * 3)
-    assert two.with_stop(16).heads.tolist() == [0, 2, 2, 2]  # under the last root
 
 
 def words(count: int, seed: int = 0) -> list[str]:

@@ -1,0 +1,95 @@
+"""text.pairs: one spelling, the full stop, and the sentence that is nearest to the hypothesis."""
+
+import numpy as np
+import pytest
+
+from heedful.text.pairs import in_pairs, nearest_sentences
+from heedful.text.parse import Parse, Parser
+from heedful.text.structure import check_heads
+from heedful.text.trees import build
+from tests.text.test_parse import read, spans
+
+
+def in_pair(text: Parse, limit: int = 99) -> Parse:
+    return in_pairs([text], [True], limit)[0]
+
+
+def test_a_full_stop_is_put_behind_a_last_word_or_number(parser: Parser) -> None:
+    for text in ("the kids sleep", "kids, 42", "kids "):
+        before = read(parser, text)
+        after = in_pair(before, 16)
+        assert after.tokens == (*before.tokens, ".")
+        assert (after.starts[:-1], after.stops[:-1]) == (list(before.starts), list(before.stops))
+        assert after.starts[-1] == after.stops[-1] == len(text)
+        assert after.heads[:-1].tolist() == before.heads.tolist()
+        root = after.heads[-1]
+        assert root < len(before)
+        assert before.heads[root] == root
+        assert in_pair(before, len(before)) is before  # there is no room
+    for text in ("the kids sleep.", "(sleep)", "kids!", "...", ""):
+        before = read(parser, text)
+        assert in_pair(before, 16) is before
+    two = build(["No", "she", "left"], np.array([0, 2, 2]), ["ROOT", "nsubj", "ROOT"], [True] * 3)
+    assert in_pair(two, 16).heads.tolist() == [0, 2, 2, 2]  # under the last root
+
+
+@pytest.mark.parametrize(
+    ("typed", "same"),
+    [
+        ("It isn't here.", "It is not here."),
+        ("It isn’t here.", "It's not here."),
+        ("We will not go", "We won't go."),
+        ("They cannot see 2 dogs.", "they can't see Two dogs"),
+        ("I am sure you have 90.", "I'm sure you've ninety."),
+        ("Twenty-five of 30 slept.", "25 of thirty slept."),
+    ],
+)
+def test_spellings_of_the_same_words_are_read_alike(parser: Parser, typed: str, same: str) -> None:
+    for tree in (True, False):
+        whole = read(parser, typed, tree=tree)
+        first, second = (in_pair(read(parser, text, tree=tree)) for text in (typed, same))
+        assert list(map(str.lower, first.tokens)) == list(map(str.lower, second.tokens))
+        places = list(zip(first.starts, first.stops, first.tokens, strict=True))
+        words = [(start, stop, typed[start:stop]) for start, stop, token in places if token != "."]
+        assert set(words) <= set(zip(whole.starts, whole.stops, spans(whole), strict=True))
+        check_heads(first.heads)
+
+
+@pytest.mark.parametrize("text", ["2.5 kg at 2:30, and 25.", "The will of Can is twenty - odd."])
+def test_other_words_and_numbers_are_read_as_typed(parser: Parser, text: str) -> None:
+    parse = read(parser, text)
+    assert in_pair(parse).tokens == parse.tokens
+    assert in_pairs([parse], [False], 99) == [parse]
+
+
+PASSAGE = 'Mr. Hall slept (late). Dr. No bought two cars in May! Why? "They were cheap." It rained'
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "nearest"),
+    [
+        ("A man bought cars.", "Dr. No bought two cars in May !"),
+        ("hall SLEPT", "Mr. Hall slept ( late ) ."),
+        ("They weren't cheap.", 'They were cheap . "'),
+        ("it rained", "It rained"),
+    ],
+)
+def test_the_nearest_sentence_shares_most_words(
+    parser: Parser, hypothesis: str, nearest: str
+) -> None:
+    texts = [
+        "It slept.",
+        hypothesis,
+        PASSAGE,
+        hypothesis,
+        PASSAGE,
+        "Dogs?",
+        PASSAGE,
+        "Hall bought it",
+    ]
+    sentences = nearest_sentences([read(parser, text) for text in texts])
+    assert list(sentences) == [
+        1
+    ]  # one sentence has no other, dogs are nowhere, two belong together
+    assert " ".join(sentences[1].tokens) == nearest
+    check_heads(sentences[1].heads)

@@ -1,0 +1,130 @@
+"""How an NLI model reads the two texts of a pair.
+
+It reads them in one spelling: as typed, "2 apples" contradicts "two apples", and contractions and the full stop change
+answers. It also reads the sentence of a premise that is nearest to the hypothesis alone, which it loses among others.
+docs/notes/nli.md has what each is worth.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from heedful.text.language import FUNCTION_WORDS
+from heedful.text.parse import Parse
+
+_NUMBERS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
+    *("nineteen", "twenty"),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+IN_WORDS = {str(i): word for i, word in enumerate(_NUMBERS)} | {
+    str(10 * i): word for i, word in enumerate(_TENS, 2)
+}
+"""Numbers that are read as words."""
+UNITS = {word: i for i, word in enumerate(_NUMBERS[1:10], 1)}
+TENS = {word: 10 * i for i, word in enumerate(_TENS, 2)}
+"""One of TENS, a hyphen and one of UNITS are read as digits: "twenty-five" as "25"."""
+WRITTEN_OUT = {"m": "am", "re": "are", "s": "is", "ve": "have", "ll": "will"}
+"""What follows an apostrophe, and the verb as which both are read."""
+SUBJECTS = frozenset(("he", "she", "it", "that", "there", "here", "what", "who", "where"))
+"""Words after which "'s" is a verb; elsewhere it is mostly a genitive."""
+NOT = frozenset(("not", "n't", "n\u2019t", "nt"))
+NEGATED = {"can": "ca", "will": "wo"} | {
+    verb: verb
+    for verb in (
+        *("is", "are", "was", "were", "do", "does", "did", "has", "have", "had"),
+        *("could", "would", "should", "must", "need"),
+    )
+}
+"""Verbs after which NOT is read as "n't", and what the tokenizer has before "n't"."""
+ENDS, CLOSING = ".!?\u2026", frozenset(('"', "'", "\u201d", "\u2019", ")", "]"))
+"""Characters of the tokens that end a sentence, and tokens that belong to the end before them."""
+MIN_TOKENS = 3
+"""A shorter sentence is read with the one after it."""
+
+
+def in_pairs(texts: Sequence[Parse], typed: Sequence[bool], limit: int) -> list[Parse]:
+    """The texts, those that are `typed` in one spelling and with a full stop at their ends.
+
+    The stop has no width, and stands behind a last word or number, unless there are `limit` tokens.
+    """
+    return [
+        _with_stop(_in_one_spelling(text), limit) if is_typed else text
+        for text, is_typed in zip(texts, typed, strict=True)
+    ]
+
+
+def _in_one_spelling(text: Parse) -> Parse:
+    words = [token.lower() for token in text.tokens]
+    tokens, joined = list(text.tokens), []
+    for i, word in enumerate(words):
+        previous, following = words[i - 1] if i else "", [*words[i + 1 : i + 3], ""]
+        contracted = word[1:] if word[0] in "'\u2019" else ""
+        if contracted == "s" and previous not in SUBJECTS:
+            contracted = ""
+        verb = WRITTEN_OUT.get(contracted, word)
+        if word in IN_WORDS:
+            tokens[i] = IN_WORDS[word]
+        elif word in TENS and following[0] == "-" and following[1] in UNITS:
+            tokens[i] = str(TENS[word] + UNITS[following[1]])
+            joined += [i + 1, i + 2]
+        elif verb in NEGATED and following[0] in NOT:
+            tokens[i], tokens[i + 1] = NEGATED[verb], "n't"
+        elif verb != word:
+            tokens[i] = verb
+    if tokens == list(text.tokens):
+        return text
+    spelled = replace(text, tokens=tuple(tokens), spans=(text.starts, text.stops))
+    return spelled.without(joined) if joined else spelled
+
+
+def _with_stop(text: Parse, limit: int) -> Parse:
+    if not text.tokens or not text.tokens[-1][-1].isalnum() or len(text.tokens) >= limit:
+        return text
+    roots = np.flatnonzero(text.heads == np.arange(len(text.tokens)))
+    end = len(text.text)
+    return replace(
+        text,
+        tokens=(*text.tokens, "."),
+        heads=np.append(text.heads, roots[-1] if text.deps else len(text.tokens)),
+        deps=(*text.deps, "punct") if text.deps else (),
+        spans=([*text.starts, end], [*text.stops, end]),
+    )
+
+
+def nearest_sentences(texts: Sequence[Parse]) -> dict[int, Parse]:
+    """Of premises and hypotheses in turn (2 N,), by row: the sentence of the premise with most of the other's words.
+
+    Left out are rows whose premise is one sentence, and those where another sentence has a word of the hypothesis,
+    other than a function word, that the nearest lacks: they have to be read together.
+    """
+    nearest = {}
+    for row, (premise, hypothesis) in enumerate(zip(texts[::2], texts[1::2], strict=True)):
+        sentences = _sentences(premise.tokens)
+        if len(sentences) > 1:
+            words = _words(hypothesis.tokens)
+            shared = [words & _words(premise.tokens[place]) for place in sentences]
+            most = max(shared, key=len)
+            if most and set().union(*shared) - FUNCTION_WORDS <= most:
+                others = np.delete(np.arange(len(premise.tokens)), sentences[shared.index(most)])
+                nearest[row] = premise.without(others)
+    return nearest
+
+
+def _sentences(tokens: Sequence[str]) -> list[slice]:
+    """The places of each sentence's tokens."""
+    sentences: list[slice] = []
+    begin, ends = 0, False
+    for stop, token in enumerate(tokens, 1):
+        ends = not token.strip(ENDS) or (ends and token in CLOSING)
+        is_last = stop == len(tokens)
+        if is_last or (ends and stop - begin >= MIN_TOKENS and tokens[stop] not in CLOSING):
+            sentences.append(slice(begin, stop))
+            begin = stop
+    return sentences
+
+
+def _words(tokens: Sequence[str]) -> set[str]:
+    return {token.lower() for token in tokens if token[0].isalnum()}
