@@ -145,9 +145,7 @@ class Settings(BaseSettings):
         description="Seconds after SIGTERM to answer requests in flight.",
     )
     processes: int | None = Field(
-        None,
-        ge=1,
-        description="Serving processes behind the port; default one a core.",
+        None, ge=1, description="Serving processes behind the port; default one a core."
     )
     threads: int | None = Field(
         None,
@@ -155,9 +153,7 @@ class Settings(BaseSettings):
         description="Threads that run models, per serving process; default none: its event loop does.",
     )
     cache_items: int = Field(
-        8192,
-        ge=0,
-        description="Maximum cached vectors, within 32 MiB; 0 disables caching.",
+        8192, ge=0, description="Maximum cached vectors, within 32 MiB; 0 disables caching."
     )
     tls_cert: OptionalPath = Field(
         None, description="PEM file of the certificate chain: the service then speaks HTTPS."

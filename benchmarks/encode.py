@@ -22,10 +22,7 @@ all cells alternate."""
 
 
 def main(
-    seconds: Seconds = 0.15,
-    rounds: Rounds = 3,
-    quick: Quick = False,
-    models: Models = BUNDLES,
+    seconds: Seconds = 0.15, rounds: Rounds = 3, quick: Quick = False, models: Models = BUNDLES
 ) -> None:
     """Measure, print, and write the record."""
     seconds, rounds = (0.01, 1) if quick else (seconds, rounds)

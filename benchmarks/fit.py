@@ -27,13 +27,7 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks import fit_peers
 from benchmarks.fit_data import SIZES, TASKS, Texts, VectorCache, draw, read
 from heedful.cli.fit_candidate import Problem, best
-from heedful.cli.fit_linear import (
-    MOST_UNLABELLED,
-    LinearFit,
-    Unlabelled,
-    choose_unlabelled,
-    embed,
-)
+from heedful.cli.fit_linear import MOST_UNLABELLED, LinearFit, Unlabelled, choose_unlabelled, embed
 from heedful.files.atomic import write_file, write_json
 from heedful.library.load import load
 from heedful.runtime.bundles import bundle

@@ -99,8 +99,7 @@ HypothesisColumn = Annotated[
     str | None, typer.Option(help="Column of a pair's hypothesis; default hypothesis.")
 ]
 Labels = Annotated[
-    str,
-    typer.Option(help="Labels of your own, with commas between, without training (zero-shot)."),
+    str, typer.Option(help="Labels of your own, with commas between, without training (zero-shot).")
 ]
 Resume = Annotated[bool, typer.Option(help="Continue what an interrupted run left.")]
 RunsOn = Annotated[

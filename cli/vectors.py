@@ -133,8 +133,7 @@ class VectorFile:
             if self._out.suffix == ".parquet":
                 columns = {"ids": ids, "integer_ids": integer_ids}
                 write_file(
-                    self._out,
-                    lambda out: to_parquet(self._part, out, self._dimension, **columns),
+                    self._out, lambda out: to_parquet(self._part, out, self._dimension, **columns)
                 )
             elif self._out.suffix == ".gz":
                 write_file(self._out, lambda out: to_gzip(self._part, out))

@@ -9,10 +9,7 @@ import heedful
 
 SIMILAR, OPPOSITE = 0.6, 0.5
 embedding, nli = heedful.load("ms-san-embed"), heedful.load("ms-san-nli")
-CACHE = {
-    "How do I enable logging?": "Set LOG=1.",
-    "Is the server running?": "Yes, since Monday.",
-}
+CACHE = {"How do I enable logging?": "Set LOG=1.", "Is the server running?": "Yes, since Monday."}
 known = list(CACHE)
 vectors = embedding.encode(known)
 

@@ -145,10 +145,7 @@ class HeedfulClassifier(ClassifierMixin, _BundleEstimator):  # type: ignore[misc
             raise ValueError(f"threshold is {self.threshold}: it must lie between 0 and 1")
         self._begin_fit()
         self.head_ = LogisticRegression(
-            C=self.C,
-            class_weight=self.class_weight,
-            max_iter=1000,
-            random_state=self.random_state,
+            C=self.C, class_weight=self.class_weight, max_iter=1000, random_state=self.random_state
         ).fit(self._encode(texts), labels, sample_weight)
         self.n_rows_ = len(texts)
         return self

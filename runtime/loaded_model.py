@@ -155,11 +155,7 @@ class LoadedModel:
 
 
 def _open(
-    bundle: Bundle,
-    file: str,
-    device: Resolved,
-    threads: int,
-    shared: Mapping[str, OrtValue] = {},
+    bundle: Bundle, file: str, device: Resolved, threads: int, shared: Mapping[str, OrtValue] = {}
 ) -> OrtSession:
     """A session of one of the bundle's graphs. Raises ProviderError on a GPU, else BundleError."""
     files = bundle.files

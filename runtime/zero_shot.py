@@ -11,14 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heedful.runtime.answers import (
-    Result,
-    head_scores,
-    log_softmax,
-    sigmoid,
-    softmax,
-    unit_rows,
-)
+from heedful.runtime.answers import Result, head_scores, log_softmax, sigmoid, softmax, unit_rows
 from heedful.runtime.engine.work import Request, Steps, encode
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inference import Inference
@@ -109,9 +102,7 @@ class ZeroShot:
         count, label_count = len(inputs), len(labels.names)
         scores, none = np.zeros((count, label_count)), 0.0
         texts = replace(
-            inputs,
-            items=[*inputs.items, *sentences.items],
-            paths=[*inputs.paths, *sentences.paths],
+            inputs, items=[*inputs.items, *sentences.items], paths=[*inputs.paths, *sentences.paths]
         )
         tree = any(inference.card.tree for inference in self.inferences)
         parses: Sequence[Parse] | None = None  # of the texts, for all models

@@ -21,15 +21,7 @@ from heedful.text.errors import ParserError
 from heedful.text.forks import ForkSafe
 from heedful.text.kinds import ENGLISH
 from heedful.text.structure import without
-from heedful.text.tokenize import (
-    ATTRIBUTES,
-    NAME,
-    Spans,
-    TextTokenizer,
-    Tokens,
-    adjoining,
-    hashes,
-)
+from heedful.text.tokenize import ATTRIBUTES, NAME, Spans, TextTokenizer, Tokens, adjoining, hashes
 
 CONFIG = "config.cfg"
 """A pipeline's configuration."""

@@ -20,13 +20,7 @@ from torch import Tensor, nn
 from heedful.text.arrays import Floats, Ints
 from heedful.text.kinds import RELATEDNESS_LEVELS
 from heedful.training import checkpoint, distillation, setup, transformer
-from heedful.training.config import (
-    CROSS_ENCODER,
-    Device,
-    RunConfig,
-    TransformerConfig,
-    validate,
-)
+from heedful.training.config import CROSS_ENCODER, Device, RunConfig, TransformerConfig, validate
 from heedful.training.data import labels, padded_index, sorted_batches
 from heedful.training.errors import ConfigError, RunMissing
 from heedful.training.model import ParameterGroups, Trainable

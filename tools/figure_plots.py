@@ -122,9 +122,7 @@ def principal(vectors: AnyFloats) -> tuple[AnyFloats, AnyFloats]:
     return pca.fit_transform(vectors), pca.explained_variance_ratio_
 
 
-def accuracy_by_length(
-    series: Mapping[str, tuple[Sequence[int], Sequence[bool]]],
-) -> Figure:
+def accuracy_by_length(series: Mapping[str, tuple[Sequence[int], Sequence[bool]]]) -> Figure:
     """DiSAN, Figure 5: for each model, the lengths of sentences and which answers were right.
 
     Error bars are one binomial standard error; the grey bars count the sentences.

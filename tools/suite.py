@@ -27,16 +27,7 @@ from tools.options import FolderParser
 from tools.scoring import measure
 from tools.suites import embedding as embedding_suite
 from tools.suites import static_table
-from tools.suites.figures import (
-    MORE,
-    NLI,
-    POLARITY,
-    WORDS,
-    embedded,
-    labelled,
-    polarised,
-    spelled,
-)
+from tools.suites.figures import MORE, NLI, POLARITY, WORDS, embedded, labelled, polarised, spelled
 from tools.suites.word_means import word_means
 
 CACHE = Path(".cache/suite")

@@ -91,11 +91,7 @@ class _LoadProducts(TorchDispatchMode):
         self._names = {item.data_ptr(): name for name, item in missing.items() if item.dim() > 1}
 
     def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Any = None,
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         if func.name() in PRODUCTS:
             for operand in (argument for argument in args if isinstance(argument, Tensor)):

@@ -181,10 +181,7 @@ class InferenceRoute(APIRoute):
         return body.parse_json(content)
 
     async def answer(
-        self,
-        request: InferenceRequest,
-        read: Read | None = None,
-        endpoint: Endpoint | None = None,
+        self, request: InferenceRequest, read: Read | None = None, endpoint: Endpoint | None = None
     ) -> Response:
         """Read the request's body, check it, call the endpoint, and map errors to answers.
 

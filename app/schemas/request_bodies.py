@@ -123,8 +123,7 @@ class Truncation(StrictModel):
 
 
 Dimensions = Annotated[
-    int | None,
-    Field(ge=1, description="Keep this many leading values; cut before normalizing."),
+    int | None, Field(ge=1, description="Keep this many leading values; cut before normalizing.")
 ]
 
 
@@ -189,7 +188,6 @@ class ClassifyRequest(TruncateOption, ZeroShotOptions, HubFields, ConfidenceOpti
 class TokenizeRequest(TruncateOption, OpenModel):
     inputs: Texts
     add_special_tokens: bool = Field(
-        True,
-        description="TEI's. No effect: tokens are words, and none of them is special.",
+        True, description="TEI's. No effect: tokens are words, and none of them is special."
     )
     prompt_name: PromptName = None

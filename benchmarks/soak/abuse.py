@@ -165,10 +165,7 @@ class Stopped:
 
 async def stop(place: Place, seconds: float, rate: float) -> Stopped:
     """SIGSTOP to a serving process while `rate` texts a second come on new and old connections."""
-    async with (
-        place.service() as (process, url),
-        load(url, embeds(place.model, 1)) as clients,
-    ):
+    async with place.service() as (process, url), load(url, embeds(place.model, 1)) as clients:
         traffic = asyncio.create_task(clients.open(rate, seconds))
         await asyncio.sleep(2)
         stopped = time.monotonic()

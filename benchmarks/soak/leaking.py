@@ -23,11 +23,7 @@ class Leak:
         await self._app(scope, receive, send)
 
 
-def leaking(
-    settings: Settings,
-    slot: Slot | None = None,
-    loaded: Loaded | None = None,
-) -> FastAPI:
+def leaking(settings: Settings, slot: Slot | None = None, loaded: Loaded | None = None) -> FastAPI:
     app = create_app(settings, slot, loaded)
     app.add_middleware(Leak)
     return app

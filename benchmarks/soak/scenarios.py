@@ -173,10 +173,7 @@ async def terminate(place: Place, rounds: int) -> Terminations:
     ends: list[Answer] = []
     longest = 0.0
     for _ in range(rounds):
-        async with (
-            place.service() as (process, url),
-            load(url, mixed(3, place.kinds())) as clients,
-        ):
+        async with place.service() as (process, url), load(url, mixed(3, place.kinds())) as clients:
             async with clients.beside(CLIENTS):
                 await answered(clients, 5 * CLIENTS)
                 process.popen.send_signal(signal.SIGTERM)

@@ -113,9 +113,7 @@ REFUSED = {
         (f"{KIDS} --priors tree=false", "--priors: tree: Extra inputs are not permitted"),
         (f"{KIDS} --priors alpha=-1", "--priors: alpha: Input should be greater than or equal"),
     ],
-    "selftest --url {}": [
-        ("http://127.0.0.1:9", r"no answer from http://127\.0\.0\.1:9"),
-    ],
+    "selftest --url {}": [("http://127.0.0.1:9", r"no answer from http://127\.0\.0\.1:9")],
     "fit stars.csv --base tiny-flat --out o {}": [
         ("--out Stars", "--out: 'Stars' names no bundle"),
         ("--out {models}/tiny-flat", "--out: .* is also --base"),
@@ -136,9 +134,7 @@ REFUSED = {
         ("pairs.csv --unlabelled pairs.csv", "--unlabelled is for one text a row"),
         ("pairs.csv --vectors glov", "--vectors: there is no bundle 'glov'"),
     ],
-    f"train --device cuda --run o {ROOT}/configs/{{}}.toml": [
-        ("ms-san-snli", NO_GPU),
-    ],
+    f"train --device cuda --run o {ROOT}/configs/{{}}.toml": [("ms-san-snli", NO_GPU)],
     "distill {}": [
         ("minilm texts.txt --out 'My Model'", "names no bundle: use a-z, 0-9 and -"),
         ("minilm texts.txt --out mine", "different texts are too few: give 200 at least"),

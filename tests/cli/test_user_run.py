@@ -21,11 +21,7 @@ from heedful.text.parse import Parser
 from heedful.training import taught_vectors, teacher_vectors, teachers
 from heedful.training.config import CACHE
 from heedful.training.tasks.base import UNLABELLED, Example
-from heedful.training.taught_vectors import (
-    agreement,
-    divided,
-    mixed,
-)
+from heedful.training.taught_vectors import agreement, divided, mixed
 from heedful.training.tuning import UNSTATED
 from tests.asking import present
 from tests.builders import WORDS, random_texts

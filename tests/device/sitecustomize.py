@@ -43,10 +43,7 @@ def register(provider: str, place: Any, options: Any, arena: Any) -> None:
     note()
     kind, memory = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, onnxruntime.OrtMemType.DEFAULT
     _register(
-        "CPUExecutionProvider",
-        onnxruntime.OrtMemoryInfo("Cpu", kind, 0, memory),
-        options,
-        arena,
+        "CPUExecutionProvider", onnxruntime.OrtMemoryInfo("Cpu", kind, 0, memory), options, arena
     )
 
 

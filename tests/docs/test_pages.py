@@ -8,26 +8,12 @@ from typer.main import get_command
 from heedful.cli.main import app
 from tests.process import ROOT
 
-BANNED = {
-    r"beside": "next to, besides, against, outside",
-    r"(?:is|are|was|were|be|been|being) asked(?! for)": "is measured, is wanted, is queried",
-    r"as (?:it|they) (?:is|are|was|were)": "unchanged, whole",
-    r"of before": "earlier, from before ..",
-    r"by itself|by themselves": "alone, on its own",
-    r"of (?:its|their) own": "separate, or name whose",
-    r"on top of (?:it|them|that)": "say what is added to what",
-    r"to be had": "available",
-    r"turned round": "swapped, reversed",
-    r"in the place of": "in place of, instead of",
-    r"taken back": "reverted",
-    r"until now": "before, with the date or commit",
-    r"for ever": "always",
-    r"(?:that|those|what) which": "what",
-    r"one that": "name the thing again",
-    r"(?:the|a|first|was|no) found": "name the thing; 'found' is no noun",
-    r"read alike|fall alike": "say in what they are equal",
-}
-"""Turns that stand for a plainer one, and what to write."""
+BANNED = (
+    r"beside|(?:is|are|was|were|be|been|being) asked(?! for)|as (?:it|they) (?:is|are|was|were)|of before|by itself",
+    r"by themselves|of (?:its|their) own|on top of (?:it|them|that)|to be had|turned round|in the place of|taken back",
+    r"until now|for ever|(?:that|those|what) which|one that|(?:the|a|first|was|no) found|read alike|fall alike",
+)
+"""Turns that stand for plainer ones: "next to", "unchanged", "earlier", "alone", "swapped", "always"."""
 WHAT = re.compile(r"(?:^|[.:;] |- |\| )What [^.?|]*[.:|]")
 """A sentence whose subject is a clause, "What follows .. is refused.": name the thing."""
 _CODE = re.compile(r"```.*?```|`[^`\n]*`|\n\n(?: {4}\S.*\n)+|\]\([^)]*\)", re.DOTALL)

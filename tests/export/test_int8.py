@@ -16,12 +16,7 @@ from torch import nn
 from heedful.export import batch_invariance
 from heedful.export.bundle import make_bundle
 from heedful.export.int8 import LARGEST, float_graph, int8_columns, int8_graph, products
-from heedful.export.weight_storage import (
-    Int4Table,
-    Int8Linear,
-    Int8Table,
-    round_weights,
-)
+from heedful.export.weight_storage import Int4Table, Int8Linear, Int8Table, round_weights
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, ParserCard
 from heedful.runtime.engine.graphs import encoder_feeds

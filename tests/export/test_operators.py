@@ -13,13 +13,7 @@ import torch
 from onnx import helper
 
 from heedful import kernels
-from heedful.export.operators import (
-    DOMAIN,
-    OPSET,
-    VERSION,
-    call,
-    definitions,
-)
+from heedful.export.operators import DOMAIN, OPSET, VERSION, call, definitions
 from heedful.export.weight_storage import Int4Table
 from heedful.models.masks import doubling_rounds
 from heedful.text.graph import open_session

@@ -314,10 +314,7 @@ USES: list[tuple[Callable[[Any], object], str]] = [
     (lambda model: model.explain("kids", k=0, faithfulness=True), "k is 0: give at least 1"),
     (lambda model: model.explain("kids", priors={"word": 0.5}), "priors.word is 0.5: give True or"),
     (lambda model: model.explain("kids", options={}), "options is dict: leave it out, and give"),
-    (
-        lambda model: model.similarity(THREE, np.ones((2, 8))),
-        "first has the width 3, second 8: enc",
-    ),
+    (lambda model: model.similarity(THREE, np.ones((2, 8))), "first has the width 3, second 8"),
     (lambda model: model.similarity(THREE, TEXTS), "second holds no vectors: give those of encode"),
     (lambda model: model.similarity(THREE[None], THREE), "first has 3 dimensions: give vectors of"),
 ]

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.page.visiting import accessible, ask_service, attach, save, width_of
 
 LINES = [
-    *("A dog runs on the beach", "The stock market fell", "Two dogs play by the sea", "I like tea"),
+    *("A dog runs on the beach", "The stock market fell", "Two dogs play by the sea", "I like tea")
 ]
 GRID = [f"The number of the house is {i}" for i in range(150)]
 STAY = (

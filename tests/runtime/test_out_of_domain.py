@@ -12,13 +12,7 @@ from tests.runtime.conftest import Running
 
 ENGLISH = spacy.blank("en")
 OTHER_SCRIPTS = (
-    "Привет мир",
-    "你好世界",
-    "שלום עולם",
-    "مرحبا",
-    "Γειά σου",
-    "こんにちは, dog",
-    "नमस्ते",
+    *("Привет мир", "你好世界", "שלום עולם", "مرحبا", "Γειά σου", "こんにちは, dog", "नमस्ते"),
 )
 OTHER_LANGUAGES = (
     "Das Essen war kalt, und niemand hat sich entschuldigt.",

@@ -20,12 +20,7 @@ from heedful.text.batch import Sentence
 from heedful.text.parse import ParseJob, Parser
 from heedful.text.vocab import Vocab
 from tests.asking import classify, explain, nli
-from tests.builders import (
-    ALPHA,
-    BuiltParser,
-    build_bundle,
-    expected_embedding,
-)
+from tests.builders import ALPHA, BuiltParser, build_bundle, expected_embedding
 from tests.runtime.conftest import Running, run
 
 TEXT = "Two kids wash their hands"

@@ -33,18 +33,19 @@ def test_a_full_stop_is_put_behind_a_last_word_or_number(parser: Parser) -> None
     assert in_pair(two, 16).heads.tolist() == [0, 2, 2, 2]  # under the last root
 
 
-@pytest.mark.parametrize(
-    ("typed", "same"),
-    [
-        ("It isn't here.", "It is not here."),
-        ("It isn’t here.", "It's not here."),
-        ("We will not go", "We won't go."),
-        ("They cannot see 2 dogs.", "they can't see Two dogs"),
-        ("I am sure you have 90.", "I'm sure you've ninety."),
-        ("Twenty-five of 30 slept.", "25 of thirty slept."),
-    ],
-)
-def test_spellings_of_the_same_words_are_read_alike(parser: Parser, typed: str, same: str) -> None:
+SAME = """
+It isn't here. = It is not here.
+It isn’t here. = It's not here.
+We will not go = We won't go.
+They cannot see 2 dogs. = they can't see Two dogs
+I am sure you have 90. = I'm sure you've ninety.
+Twenty-five of 30 slept. = 25 of thirty slept.
+"""
+
+
+@pytest.mark.parametrize("pair", SAME.strip().splitlines())
+def test_spellings_of_the_same_words_are_read_alike(parser: Parser, pair: str) -> None:
+    typed, same = pair.split(" = ")
     for tree in (True, False):
         whole = read(parser, typed, tree=tree)
         first, second = (in_pair(read(parser, text, tree=tree)) for text in (typed, same))
@@ -63,33 +64,19 @@ def test_other_words_and_numbers_are_read_as_typed(parser: Parser, text: str) ->
 
 
 PASSAGE = 'Mr. Hall slept (late). Dr. No bought two cars in May! Why? "They were cheap." It rained'
+NEAREST = {
+    "A man bought cars.": "Dr. No bought two cars in May !",
+    "hall SLEPT": "Mr. Hall slept ( late ) .",
+    "They weren't cheap.": 'They were cheap . "',
+    "it rained": "It rained",
+}
 
 
-@pytest.mark.parametrize(
-    ("hypothesis", "nearest"),
-    [
-        ("A man bought cars.", "Dr. No bought two cars in May !"),
-        ("hall SLEPT", "Mr. Hall slept ( late ) ."),
-        ("They weren't cheap.", 'They were cheap . "'),
-        ("it rained", "It rained"),
-    ],
-)
-def test_the_nearest_sentence_shares_most_words(
-    parser: Parser, hypothesis: str, nearest: str
-) -> None:
-    texts = [
-        "It slept.",
-        hypothesis,
-        PASSAGE,
-        hypothesis,
-        PASSAGE,
-        "Dogs?",
-        PASSAGE,
-        "Hall bought it",
-    ]
+@pytest.mark.parametrize("hypothesis", NEAREST)
+def test_the_nearest_sentence_shares_most_words(parser: Parser, hypothesis: str) -> None:
+    """A single sentence has no other, dogs are nowhere, and Hall and what was bought stand in two sentences."""
+    texts = ["It slept.", *[hypothesis, PASSAGE] * 2, "Dogs?", PASSAGE, "Hall bought it"]
     sentences = nearest_sentences([read(parser, text) for text in texts])
-    assert list(sentences) == [
-        1
-    ]  # one sentence has no other, dogs are nowhere, two belong together
-    assert " ".join(sentences[1].tokens) == nearest
+    assert list(sentences) == [1]
+    assert " ".join(sentences[1].tokens) == NEAREST[hypothesis]
     check_heads(sentences[1].heads)

@@ -193,8 +193,7 @@ def test_before_a_text_any_number_is_passed_over(parser: Parser, unseen: str) ->
 
 
 @pytest.mark.parametrize(
-    "emoji",
-    ["👍", "👍🏽", "❤️", "👨‍👩‍👧", "👩🏽‍💻", "🇩🇪", "1️⃣", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🏳️‍🌈", "☎︎"],
+    "emoji", ["👍", "👍🏽", "❤️", "👨‍👩‍👧", "👩🏽‍💻", "🇩🇪", "1️⃣", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🏳️‍🌈", "☎︎"]
 )
 def test_an_emoji_is_one_token(parser: Parser, emoji: str) -> None:
     parse = read(parser, f"So {emoji}, it {emoji} is.")

@@ -14,14 +14,7 @@ from heedful.training import tasks
 from heedful.training.errors import DataMissing
 from heedful.training.tasks.base import Example, Task
 from tests.training.test_tasks import lines, write
-from tools.tasks import (
-    TASKS,
-    broad_text,
-    everyday_sentiment,
-    held_out,
-    negation,
-    plain_pairs,
-)
+from tools.tasks import TASKS, broad_text, everyday_sentiment, held_out, negation, plain_pairs
 from tools.tasks.embed import TIMES
 from tools.tasks.templates import ENTAILMENT, HERE, SENTIMENT, from_templates
 

@@ -70,11 +70,7 @@ LAYOUTS: list[tuple[str, str, dict[str, str], set[tuple[str, str]]]] = [
 
 @pytest.mark.parametrize(("name", "encoding", "files", "expected"), LAYOUTS)
 def test_an_official_layout(
-    tmp_path: Path,
-    name: str,
-    encoding: str,
-    files: dict[str, str],
-    expected: set[tuple[str, str]],
+    tmp_path: Path, name: str, encoding: str, files: dict[str, str], expected: set[tuple[str, str]]
 ) -> None:
     write(tmp_path, files, encoding)
     task = tasks.get(name)

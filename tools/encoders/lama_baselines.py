@@ -110,12 +110,7 @@ class Transformer(Encoder):
     """
 
     def __init__(
-        self,
-        *,
-        dim: int = 100,
-        size: int = 1024,
-        heads: int = 16,
-        dropout: float = 0.1,
+        self, *, dim: int = 100, size: int = 1024, heads: int = 16, dropout: float = 0.1
     ) -> None:
         super().__init__()
         if size % heads or size % 2:

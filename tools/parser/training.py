@@ -146,11 +146,7 @@ class _Run:
     """One stage, step by step."""
 
     def __init__(
-        self,
-        model: ArcParser,
-        stage: Stage,
-        batches: Sequence[list[list[int]]],
-        reader: Reader,
+        self, model: ArcParser, stage: Stage, batches: Sequence[list[list[int]]], reader: Reader
     ) -> None:
         self.model, self.batches, self.reader, self.stage = model, batches, reader, stage
         self.step = 0

@@ -17,9 +17,7 @@ SENTENCES_A_DOCUMENT = (1, 1, 1, 1, 2, 3, 4)
 def sentences(data: Path, split: str) -> list[Doc]:
     """The gold sentences of UD English EWT, one document each. Raises DataMissing."""
     path = find(
-        data,
-        (f"ud/EWT/en_ewt-ud-{split}.conllu", f"en_ewt-ud-{split}.conllu"),
-        dataset="ud",
+        data, (f"ud/EWT/en_ewt-ud-{split}.conllu", f"en_ewt-ud-{split}.conllu"), dataset="ud"
     )
     return list(conllu_to_docs("\n".join(lines(path)), n_sents=1, no_print=True))
 

@@ -88,11 +88,7 @@ def sources(sentences: float = 1.0, share: float = 1.0) -> tuple[Source, ...]:
             _pairs(round(share * PAIRS)),
         ),
         _source(
-            "text",
-            PAIR_LICENCE,
-            "2 to 8 keywords of a passage",
-            round(share * KEYWORDS),
-            _keywords,
+            "text", PAIR_LICENCE, "2 to 8 keywords of a passage", round(share * KEYWORDS), _keywords
         ),
     )
 

@@ -74,9 +74,7 @@ SNLI_TRAIN = _snli(
 SNLI_DEV = _snli("dev", "snli/dev.jsonl")
 SNLI_TEST = _snli("test", "snli/test.jsonl")
 MNLI_TRAIN = multinli(
-    "train",
-    "mnli/train_subset.jsonl",
-    note="the official train split, or a subset of 37,847 pairs",
+    "train", "mnli/train_subset.jsonl", note="the official train split, or a subset of 37,847 pairs"
 )
 COUNTERFACTUAL = _counterfactual("revised", "revised_combined_train")
 MORE = (MNLI_TRAIN, _counterfactual("original", "original_train"), COUNTERFACTUAL)

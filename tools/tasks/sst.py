@@ -42,11 +42,7 @@ def nodes(tree: str) -> Iterator[tuple[str, int]]:
 
 
 def _trees(data: Path, split: str) -> list[list[tuple[str, int]]]:
-    path = find(
-        data,
-        (f"sst5/trees/{split}.ptb.txt", f"trees/{split}.txt"),
-        dataset="sst5",
-    )
+    path = find(data, (f"sst5/trees/{split}.ptb.txt", f"trees/{split}.txt"), dataset="sst5")
     trees = read_each(path, lines(path), lambda line: list(nodes(line)))
     return [tree for tree in trees if tree]
 

@@ -10,13 +10,7 @@ from starlette.responses import Response
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.schemas import request_bodies
-from heedful.app.schemas.base import (
-    InputList,
-    OpenModel,
-    Text,
-    by_tag,
-    unsupported,
-)
+from heedful.app.schemas.base import InputList, OpenModel, Text, by_tag, unsupported
 from heedful.app.schemas.huggingface_bodies import (
     PARAMETERS,
     ClassifyParameters,

@@ -10,15 +10,7 @@ from starlette.responses import Response
 from heedful.app.http import responses
 from heedful.app.http.inference_route import InferenceRequest, InferenceRoute
 from heedful.app.schemas import request_bodies
-from heedful.app.schemas.base import (
-    ANY_OF,
-    InputList,
-    OpenModel,
-    Text,
-    by_shape,
-    by_tag,
-    refused,
-)
+from heedful.app.schemas.base import ANY_OF, InputList, OpenModel, Text, by_shape, by_tag, refused
 from heedful.runtime.answers import Result
 from heedful.runtime.inputs import Inputs
 from heedful.text.arrays import Doubles, Ints
@@ -65,7 +57,7 @@ async def similarity(body: SimilarityRequest, request: InferenceRequest) -> Resp
             Inputs([body.inputs.source_sentence], ["inputs.source_sentence"]),
             sentences,
             truncate=request.truncates(body.parameters.truncate if body.parameters else None),
-        ),
+        )
     )
     return responses.json(result.value)
 
