@@ -6,7 +6,7 @@ The tokenizer is Hugging Face's `tokenizers`, which does not need torch.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Self
@@ -48,8 +48,9 @@ class Pieces:
         self._tokenizer, self.limit = tokenizer, limit
         self.cls, self.sep = self._delimiters()
         self._unknown = self._special("[UNK]")
-        self._max_pieces = min(MAX_PIECES, limit - 2)
-        self._pieces = lru_cache(maxsize=CACHED_WORDS)(self._split)
+        # A bound method would make a cycle, which outlives a reload: runtime.memory freezes the objects of the start.
+        split = partial(_split, tokenizer, self._unknown, min(MAX_PIECES, limit - 2))
+        self._pieces = lru_cache(maxsize=CACHED_WORDS)(split)
 
     def __len__(self) -> int:
         """The rows of the transformer's table: one more than the largest id."""
@@ -121,9 +122,11 @@ class Pieces:
             raise ValueError(f"the tokenizer has no {piece}")
         return int(number)
 
-    def _split(self, word: str) -> tuple[int, ...]:
-        ids = self._tokenizer.encode(plain_word(word), add_special_tokens=False).ids
-        return tuple(ids) if 0 < len(ids) <= self._max_pieces else (self._unknown,)
+
+def _split(tokenizer: Tokenizer, unknown: int, limit: int, word: str) -> tuple[int, ...]:
+    """A word's pieces, 1 to `limit`; else [UNK]."""
+    ids = tokenizer.encode(plain_word(word), add_special_tokens=False).ids
+    return tuple(ids) if 0 < len(ids) <= limit else (unknown,)
 
 
 Lexicon = Vocab | Pieces

@@ -23,7 +23,6 @@ def test_a_full_stop_is_put_behind_a_last_word_or_number(parser: Parser) -> None
         assert after.starts[-1] == after.stops[-1] == len(text)
         assert after.heads[:-1].tolist() == before.heads.tolist()
         root = after.heads[-1]
-        assert root < len(before)
         assert before.heads[root] == root
         assert in_pair(before, len(before)) is before  # there is no room
     for text in ("the kids sleep.", "(sleep)", "kids!", "...", ""):
@@ -68,7 +67,6 @@ NEAREST = {
     "A man bought cars.": "Dr. No bought two cars in May !",
     "hall SLEPT": "Mr. Hall slept ( late ) .",
     "They weren't cheap.": 'They were cheap . "',
-    "it rained": "It rained",
 }
 
 

@@ -1,5 +1,6 @@
 """Words -> pieces: each belongs to one word, and a loss is reported."""
 
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,8 @@ def test_a_word_is_split_into_its_longest_pieces() -> None:
     assert counts.min() == 5
     for limit, count in ((512, MAX_PIECES), (MAX_PIECES + 2, MAX_PIECES), (MAX_PIECES + 1, 1)):
         assert build_pieces(limit).split(["," * MAX_PIECES])[1].tolist() == [count]
+    gone = weakref.ref(build_pieces())
+    assert gone() is None, "a cycle would outlive a reload"
 
 
 @pytest.mark.parametrize(
