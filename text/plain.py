@@ -81,11 +81,13 @@ class Shifts:
     missing: Sequence[int] = (0,)
     """Characters that are missing before `at[0]`, before `at[1]`, .., and in all."""
 
-    def original(self, starts: Iterable[int], stops: Iterable[int]) -> tuple[list[int], list[int]]:
+    def original(
+        self, starts: Iterable[int], stops: Iterable[int]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The spans of tokens in the original. Characters that are left out after a token are no part of it."""
         return (
-            [start + self.missing[bisect_right(self.at, 2 * start)] for start in starts],
-            [stop + self.missing[bisect_left(self.at, 2 * stop)] for stop in stops],
+            tuple([start + self.missing[bisect_right(self.at, 2 * start)] for start in starts]),
+            tuple([stop + self.missing[bisect_left(self.at, 2 * stop)] for stop in stops]),
         )
 
 
