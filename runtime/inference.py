@@ -245,7 +245,8 @@ class Inference:
             next(parsed_texts) if isinstance(item, str) else item.first(limit) for item in items
         ]
         if card.kind == "nli" and (pairs or inputs.texts_per_row == 2):
-            parses = in_pairs(parses, [isinstance(item, str) for item in inputs.items], limit)
+            typed = [isinstance(item, str) for item in inputs.items]
+            parses = in_pairs(parses, typed, limit, inputs.texts_per_row)
         if model.vocab.limit:
             parses = list(map(model.fit, parses))
         inputs.check_parses(parses, model, self.parser.tokenizer, truncate)

@@ -5,7 +5,7 @@ answers. It also reads the sentence of a premise that is nearest to the hypothes
 docs/notes/nli.md has what each is worth.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 import numpy as np
@@ -13,19 +13,17 @@ import numpy as np
 from heedful.text.language import FUNCTION_WORDS
 from heedful.text.parse import Parse
 
-_NUMBERS = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
-    *("nineteen", "twenty"),
+UNITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+TEENS = (
+    *("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen"),
+    *("eighteen", "nineteen"),
 )
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-IN_WORDS = {str(i): word for i, word in enumerate(_NUMBERS)} | {
-    str(10 * i): word for i, word in enumerate(_TENS, 2)
+TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+NUMBERS = {
+    **{word: str(i) for i, word in enumerate((*UNITS, *TEENS), 1)},
+    **{word: str(10 * i) for i, word in enumerate(TENS, 2)},
 }
-"""Numbers that are read as words."""
-UNITS = {word: i for i, word in enumerate(_NUMBERS[1:10], 1)}
-TENS = {word: 10 * i for i, word in enumerate(_TENS, 2)}
-"""One of TENS, a hyphen and one of UNITS are read as digits: "twenty-five" as "25"."""
+"""Numbers in words, and in digits; "twenty-five" is one of TENS, a hyphen and one of UNITS."""
 WRITTEN_OUT = {"m": "am", "re": "are", "s": "is", "ve": "have", "ll": "will"}
 """What follows an apostrophe, and the verb as which both are read."""
 SUBJECTS = frozenset(("he", "she", "it", "that", "there", "here", "what", "who", "where"))
@@ -45,18 +43,24 @@ MIN_TOKENS = 3
 """A shorter sentence is read with the one after it."""
 
 
-def in_pairs(texts: Sequence[Parse], typed: Sequence[bool], limit: int) -> list[Parse]:
+def in_pairs(
+    texts: Sequence[Parse], typed: Sequence[bool], limit: int, texts_per_row: int
+) -> list[Parse]:
     """The texts, those that are `typed` in one spelling and with a full stop at their ends.
 
-    The stop has no width, and stands behind a last word or number, unless there are `limit` tokens.
+    In rows of two, number words are read as digits where the other text has a number in digits. The stop has no width,
+    and stands behind a last word or number, unless there are `limit` tokens.
     """
-    return [
-        _with_stop(_in_one_spelling(text), limit) if is_typed else text
-        for text, is_typed in zip(texts, typed, strict=True)
-    ]
+    read = []
+    for i, (text, is_typed) in enumerate(zip(texts, typed, strict=True)):
+        other = texts[i ^ 1].tokens if texts_per_row == 2 else ()
+        digits = {token for token in other if token.isdigit()}
+        read.append(_with_stop(_in_one_spelling(text, digits), limit) if is_typed else text)
+    return read
 
 
-def _in_one_spelling(text: Parse) -> Parse:
+def _in_one_spelling(text: Parse, digits: Set[str]) -> Parse:
+    """The text, with its numbers in digits where `digits` has any; "one", a pronoun too, where it has "1"."""
     words = [token.lower() for token in text.tokens]
     tokens, joined = list(text.tokens), []
     for i, word in enumerate(words):
@@ -65,11 +69,11 @@ def _in_one_spelling(text: Parse) -> Parse:
         if contracted == "s" and previous not in SUBJECTS:
             contracted = ""
         verb = WRITTEN_OUT.get(contracted, word)
-        if word in IN_WORDS:
-            tokens[i] = IN_WORDS[word]
-        elif word in TENS and following[0] == "-" and following[1] in UNITS:
-            tokens[i] = str(TENS[word] + UNITS[following[1]])
+        if digits and word in TENS and following[0] == "-" and following[1] in UNITS:
+            tokens[i] = NUMBERS[word][0] + str(UNITS.index(following[1]) + 1)
             joined += [i + 1, i + 2]
+        elif digits and word in NUMBERS and (word != "one" or "1" in digits):
+            tokens[i] = NUMBERS[word]
         elif verb in NEGATED and following[0] in NOT:
             tokens[i], tokens[i + 1] = NEGATED[verb], "n't"
         elif verb != word:
