@@ -24,8 +24,12 @@ NUMBERS = {
     **{word: str(10 * i) for i, word in enumerate(TENS, 2)},
 }
 """Numbers in words, and in digits; "twenty-five" is one of TENS, a hyphen and one of UNITS."""
-WRITTEN_OUT = {"m": "am", "re": "are", "s": "is", "ve": "have", "ll": "will"}
-"""What follows an apostrophe, and the verb as which both are read."""
+WRITTEN_OUT = {
+    f"{mark}{end}": verb
+    for mark in "'\u2019"
+    for end, verb in (("m", "am"), ("re", "are"), ("s", "is"), ("ve", "have"), ("ll", "will"))
+}
+"""Contractions, and the verbs as which they are read."""
 SUBJECTS = frozenset(("he", "she", "it", "that", "there", "here", "what", "who", "where"))
 """Words after which "'s" is a verb; elsewhere it is mostly a genitive."""
 NOT = frozenset(("not", "n't", "n\u2019t", "nt"))
@@ -37,6 +41,7 @@ NEGATED = {"can": "ca", "will": "wo"} | {
     )
 }
 """Verbs after which NOT is read as "n't", and what the tokenizer has before "n't"."""
+_CONTRACTIONS = NOT | WRITTEN_OUT.keys()
 ENDS, CLOSING = ".!?\u2026", frozenset(('"', "'", "\u201d", "\u2019", ")", "]"))
 """Characters of the tokens that end a sentence, and tokens that belong to the end before them."""
 MIN_TOKENS = 3
@@ -62,13 +67,13 @@ def in_pairs(
 def _in_one_spelling(text: Parse, digits: Set[str]) -> Parse:
     """The text, with its numbers in digits where `digits` has any; "one", a pronoun too, where it has "1"."""
     words = [token.lower() for token in text.tokens]
+    if not digits and _CONTRACTIONS.isdisjoint(words):
+        return text
     tokens, joined = list(text.tokens), []
     for i, word in enumerate(words):
         previous, following = words[i - 1] if i else "", [*words[i + 1 : i + 3], ""]
-        contracted = word[1:] if word[0] in "'\u2019" else ""
-        if contracted == "s" and previous not in SUBJECTS:
-            contracted = ""
-        verb = WRITTEN_OUT.get(contracted, word)
+        is_genitive = word in ("'s", "\u2019s") and previous not in SUBJECTS
+        verb = word if is_genitive else WRITTEN_OUT.get(word, word)
         if digits and word in TENS and following[0] == "-" and following[1] in UNITS:
             tokens[i] = NUMBERS[word][0] + str(UNITS.index(following[1]) + 1)
             joined += [i + 1, i + 2]
