@@ -43,7 +43,7 @@ from heedful.text.parse import Parse, ParseJob, Parser
 T = TypeVar("T")
 
 ROWS_AT_ONCE = 32
-"""Sentences whose words are looked up without a pause: 1 ms, or 2 ms where all words are composed."""
+"""Sentences that are read without a pause, both of each pair: 1 ms, or 2 ms where all words are composed."""
 
 
 @dataclass(slots=True)
@@ -199,8 +199,10 @@ class Inference:
         An NLI model also reads the sentence of the premise that is nearest to the hypothesis: the geometric mean.
         """
         parsed = yield from self.read(inputs, truncate=truncate)
-        nearest = nearest_sentences(parsed.parses) if self.model.card.kind == "nli" else {}
-        sentences = [*parsed.sentences, *map(self.model.sentence, nearest.values())]
+        nearest: dict[int, Sentence] = {}
+        if self.model.card.kind == "nli":
+            nearest = yield from self._nearest(parsed.parses)
+        sentences = [*parsed.sentences, *nearest.values()]
         encoded = yield from encode(self.model.encoder, sentences, self.cache)
         count, step = len(parsed.sentences), inputs.texts_per_row
         vectors = encoded.vectors[:count]
@@ -219,6 +221,16 @@ class Inference:
             return result
         scores = head_scores(self.card, logits) if self.card.labels else None
         return replace(result, trust=parsed.trust(vectors, scores))
+
+    def _nearest(self, parses: Sequence[Parse]) -> Steps[dict[int, Sentence]]:
+        """By row, the sentence of the premise that an NLI model reads alone as well."""
+        nearest: dict[int, Sentence] = {}
+        for begin in range(0, len(parses), ROWS_AT_ONCE):
+            if begin:
+                yield None
+            texts = nearest_sentences(parses[begin : begin + ROWS_AT_ONCE])
+            nearest |= {begin // 2 + row: self.model.sentence(text) for row, text in texts.items()}
+        return nearest
 
     def read(
         self,
@@ -246,7 +258,11 @@ class Inference:
         ]
         if card.kind == "nli" and (pairs or inputs.texts_per_row == 2):
             typed = [isinstance(item, str) for item in inputs.items]
-            parses = in_pairs(parses, typed, limit, inputs.texts_per_row)
+            for begin in range(0, len(parses), ROWS_AT_ONCE):
+                if begin:
+                    yield None
+                rows = slice(begin, begin + ROWS_AT_ONCE)
+                parses[rows] = in_pairs(parses[rows], typed[rows], limit, inputs.texts_per_row)
         if model.vocab.limit:
             parses = list(map(model.fit, parses))
         inputs.check_parses(parses, model, self.parser.tokenizer, truncate)
@@ -254,7 +270,6 @@ class Inference:
         for begin in range(0, len(parses), ROWS_AT_ONCE):
             if begin:
                 yield None
-            rows = parses[begin : begin + ROWS_AT_ONCE]
-            sentences += map(model.sentence, rows)
+            sentences += map(model.sentence, parses[begin : begin + ROWS_AT_ONCE])
         seconds = time.perf_counter() - began
         return Parsed(model, parses, sentences, inputs.texts_per_row, seconds)
