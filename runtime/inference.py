@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import log
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,11 +40,14 @@ from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
 from heedful.text.pairs import in_pairs, nearest_sentences
 from heedful.text.parse import Parse, ParseJob, Parser
+from heedful.text.roles import are_roles_exchanged
 
 T = TypeVar("T")
 
 ROWS_AT_ONCE = 32
 """Sentences that are read without a pause, both of each pair: 1 ms, or 2 ms where all words are composed."""
+NEUTRAL_SHARE = 0.9
+"""Of the probability of entailment, where two roles are exchanged."""
 
 
 @dataclass(slots=True)
@@ -196,7 +200,8 @@ class Inference:
     ) -> Steps[Result[T]]:
         """The result of `finish` on the head's logits (N, C) for texts or pairs.
 
-        An NLI model also reads the sentence of the premise that is nearest to the hypothesis: the geometric mean.
+        An NLI model also reads the sentence of the premise that is nearest to the hypothesis: the geometric mean. Where
+        the hypothesis exchanges two roles of the premise, most of its probability of entailment goes to neutral.
         """
         parsed = yield from self.read(inputs, truncate=truncate)
         nearest: dict[int, Sentence] = {}
@@ -215,6 +220,8 @@ class Inference:
             nearest_logits, more_seconds = yield from self.model.logits(premises, hypotheses)
             seconds += more_seconds
             logits[rows] = (log_softmax(logits[rows]) + log_softmax(nearest_logits)) / 2
+        if self.model.card.kind == "nli":
+            yield from self._check_roles(parsed.parses, logits)
         self.answered.append((self.model, vectors, parsed.texts_per_row))
         result = parsed.result(finish(logits), encoded.queue, seconds + encoded.inference)
         if not trust:
@@ -231,6 +238,19 @@ class Inference:
             texts = nearest_sentences(parses[begin : begin + ROWS_AT_ONCE])
             nearest |= {begin // 2 + row: self.model.sentence(text) for row, text in texts.items()}
         return nearest
+
+    def _check_roles(self, parses: Sequence[Parse], logits: Floats) -> Steps[None]:
+        """Change the logits (N, 3) of entailed hypotheses that exchange two roles of their premises."""
+        entailment, neutral = map(self.card.labels.index, ("entailment", "neutral"))
+        for count, row in enumerate(np.flatnonzero(logits.argmax(1) == entailment).tolist(), 1):
+            if are_roles_exchanged(*parses[2 * row : 2 * row + 2]):
+                entailed = logits[row, entailment]
+                logits[row, neutral] = np.logaddexp(
+                    logits[row, neutral], entailed + log(NEUTRAL_SHARE)
+                )
+                logits[row, entailment] = entailed + log(1 - NEUTRAL_SHARE)
+            if 2 * count % ROWS_AT_ONCE == 0:
+                yield None
 
     def read(
         self,

@@ -1,6 +1,7 @@
 """The service on real bundles and a real parser."""
 
 import asyncio
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from heedful.runtime.model_registry import default
 from heedful.runtime.observer import Observer
 from heedful.runtime.service import Options, Service
 from heedful.text.batch import Sentence
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.vocab import Vocab
 from tests.asking import classify, explain, nli
 from tests.builders import ALPHA, BuiltParser, build_bundle, expected_embedding
@@ -80,6 +81,30 @@ def test_classify_and_nli_give_the_head_s_probabilities(running: Running, models
     assert np.abs(whole - near).max() > 1e-3
     pairs = [(LONGER, LONGER), (TEXT, LONGER), (TEXT, TEXT)]
     assert running.ask(nli(running.service, pairs, truncate=True)).truncated == 2
+
+
+def test_entailment_goes_to_neutral_where_roles_are_exchanged(running: Running) -> None:
+    """The same words with a tree, and without relations."""
+
+    def sentence(*words: str, deps: tuple[str, ...] = ()) -> Parse:
+        return Parse(" ".join(words), words, np.array([1, 1, 1]), deps, False)
+
+    orders = list(permutations(["two", "kids", "wash", "dog", "bad", "their"], 3))
+    deps = ("nsubj", "ROOT", "obj")
+    flat, trees = (
+        running.ask(
+            nli(
+                running.service,
+                [(sentence(*o, deps=d), sentence(*o[::-1], deps=d)) for o in orders],
+            )
+        ).value
+        for d in ((), deps)
+    )
+    entailed = flat.argmax(axis=1) == 0
+    assert 16 < entailed.sum() < len(orders)
+    moved = flat[entailed] @ [[0.1, 0.9, 0], [0, 1, 0], [0, 0, 1]]
+    np.testing.assert_allclose(trees[entailed], moved, atol=1e-6)
+    np.testing.assert_allclose(trees[~entailed], flat[~entailed], atol=1e-6)
 
 
 def test_int8_graphs_answer_on_the_cpu_and_the_service_says_so(
