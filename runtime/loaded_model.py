@@ -98,7 +98,11 @@ class LoadedModel:
 
     def check_golden(self) -> None:
         """Compare with the bundle's golden vectors, if it has any. Raises BundleError with the largest change."""
-        if moved := run_now(self.moved()):
+        try:
+            moved = run_now(self.moved())
+        except InferenceFailed as error:
+            moved = [str(error)]
+        if moved:
             more = f", and {len(moved) - 1} more" if len(moved) > 1 else ""
             reason = f"on this machine {moved[0]}{more}: {REMEDY}"
             raise BundleError(self.card.name, GOLDEN, reason)

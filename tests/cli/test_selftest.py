@@ -48,15 +48,16 @@ def bundle(golden: Path, tmp_path: Path) -> Path:
     return shutil.copytree(golden, tmp_path / NAME)
 
 
-def changed_weight(folder: Path) -> None:
-    """Change a byte of the encoder: the highest of a value of the unknown word, which most golden sentences hold."""
+def change_weight(folder: Path, value: float) -> None:
+    """Change a value of the unknown word, which most golden sentences hold."""
     content = bytearray((folder / ENCODER).read_bytes())
     (table,) = (
         numpy_helper.to_array(one).tobytes()
         for one in onnx.load_from_string(bytes(content)).graph.initializer
         if one.name == "table"
     )
-    content[content.index(table) + 4 * (8 + 4) - 1] ^= 0x01
+    place = content.index(table) + 4 * (8 + 3)
+    content[place : place + 4] = np.float32(value).tobytes()
     replace_file(folder, ENCODER, bytes(content))
 
 
@@ -109,15 +110,22 @@ def test_nothing_moves_where_they_were_written(
         selftest.run([golden, copied], parser)
 
 
-def test_a_byte_of_a_weight_is_caught_by_the_vectors_alone(
-    bundle: Path, pipeline: BuiltParser
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (9.0, r"the vector of .* moved by [\d.e+-]+ \(at most 0\.002\)"),
+        (np.nan, "the model gave NaN or infinity"),
+    ],
+)
+def test_a_changed_weight_is_caught_by_the_vectors_alone(
+    bundle: Path, pipeline: BuiltParser, value: float, reason: str
 ) -> None:
     """The golden file vouches for the new weights as well: start and measurement are refused with the figure."""
-    changed_weight(bundle)
+    change_weight(bundle, value)
     with pytest.raises(BundleError, match=r"golden\.npz: was made from another encoder\.onnx"):
         read(bundle)
     repaired(bundle)
-    said = r"golden\.npz: on this machine the vector of .* moved by [\d.e+-]+ \(at most 0\.002\)"
+    said = rf"golden\.npz: on this machine {reason}"
     with pytest.raises(BundleError, match=said):
         selftest.run([bundle], str(pipeline.folder))
     with pytest.raises(BundleError, match=said), open_folder(bundle, str(pipeline.folder)):
