@@ -38,6 +38,7 @@ from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
+from heedful.text.opposites import is_opposite
 from heedful.text.pairs import in_pairs, nearest_sentences
 from heedful.text.parse import Parse, ParseJob, Parser
 from heedful.text.roles import are_roles_exchanged
@@ -46,8 +47,8 @@ T = TypeVar("T")
 
 ROWS_AT_ONCE = 32
 """Sentences that are read without a pause, both of each pair: 1 ms, or 2 ms where all words are composed."""
-NEUTRAL_SHARE = 0.9
-"""Of the probability of entailment, where two roles are exchanged."""
+MOVED_SHARE = 0.9
+"""Of the probability of entailment, where a hypothesis says something else in the words of its premise."""
 
 
 @dataclass(slots=True)
@@ -201,7 +202,8 @@ class Inference:
         """The result of `finish` on the head's logits (N, C) for texts or pairs.
 
         An NLI model also reads the sentence of the premise that is nearest to the hypothesis: the geometric mean. Where
-        the hypothesis exchanges two roles of the premise, most of its probability of entailment goes to neutral.
+        the hypothesis exchanges two roles of the premise, or replaces a word by its opposite, most of its probability
+        of entailment goes to neutral, or to contradiction.
         """
         parsed = yield from self.read(inputs, truncate=truncate)
         nearest: dict[int, Sentence] = {}
@@ -221,7 +223,7 @@ class Inference:
             seconds += more_seconds
             logits[rows] = (log_softmax(logits[rows]) + log_softmax(nearest_logits)) / 2
         if self.model.card.kind == "nli":
-            yield from self._check_roles(parsed.parses, logits)
+            yield from self._check_entailed(parsed.parses, logits)
         self.answered.append((self.model, vectors, parsed.texts_per_row))
         result = parsed.result(finish(logits), encoded.queue, seconds + encoded.inference)
         if not trust:
@@ -239,16 +241,21 @@ class Inference:
             nearest |= {begin // 2 + row: self.model.sentence(text) for row, text in texts.items()}
         return nearest
 
-    def _check_roles(self, parses: Sequence[Parse], logits: Floats) -> Steps[None]:
-        """Change the logits (N, 3) of entailed hypotheses that exchange two roles of their premises."""
-        entailment, neutral = map(self.card.labels.index, ("entailment", "neutral"))
+    def _check_entailed(self, parses: Sequence[Parse], logits: Floats) -> Steps[None]:
+        """Change the logits (N, 3) of entailed hypotheses that say something else in the words of their premises."""
+        labels = self.card.labels
+        entailment = labels.index("entailment")
         for count, row in enumerate(np.flatnonzero(logits.argmax(1) == entailment).tolist(), 1):
-            if are_roles_exchanged(*parses[2 * row : 2 * row + 2]):
+            premise, hypothesis = parses[2 * row : 2 * row + 2]
+            answer = None
+            if is_opposite(premise, hypothesis):
+                answer = labels.index("contradiction")
+            elif are_roles_exchanged(premise, hypothesis):
+                answer = labels.index("neutral")
+            if answer is not None:
                 entailed = logits[row, entailment]
-                logits[row, neutral] = np.logaddexp(
-                    logits[row, neutral], entailed + log(NEUTRAL_SHARE)
-                )
-                logits[row, entailment] = entailed + log(1 - NEUTRAL_SHARE)
+                logits[row, answer] = np.logaddexp(logits[row, answer], entailed + log(MOVED_SHARE))
+                logits[row, entailment] = entailed + log(1 - MOVED_SHARE)
             if 2 * count % ROWS_AT_ONCE == 0:
                 yield None
 

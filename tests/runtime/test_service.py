@@ -83,28 +83,34 @@ def test_classify_and_nli_give_the_head_s_probabilities(running: Running, models
     assert running.ask(nli(running.service, pairs, truncate=True)).truncated == 2
 
 
-def test_entailment_goes_to_neutral_where_roles_are_exchanged(running: Running) -> None:
-    """The same words with a tree, and without relations."""
+@pytest.mark.parametrize(
+    ("words", "moved"),
+    [
+        (["two", "kids", "wash", "dog", "bad", "their"], [[0.1, 0.9, 0], [0, 1, 0], [0, 0, 1]]),
+        (["bad", "kids", "wash", "dog", "hands", "their"], [[0.1, 0, 0.9], [0, 1, 0], [0, 0, 1]]),
+    ],
+)
+def test_entailment_is_moved_where_roles_are_exchanged_or_a_word_is_replaced_by_its_opposite(
+    running: Running, models: Path, words: list[str], moved: list[list[float]]
+) -> None:
+    """Subject and object in the first case, "bad" and "good" in the second."""
 
-    def sentence(*words: str, deps: tuple[str, ...] = ()) -> Parse:
-        return Parse(" ".join(words), words, np.array([1, 1, 1]), deps, False)
+    def sentence(*words: str) -> Parse:
+        return Parse(" ".join(words), words, np.array([1, 1, 1]), ("nsubj", "ROOT", "obj"), False)
 
-    orders = list(permutations(["two", "kids", "wash", "dog", "bad", "their"], 3))
-    deps = ("nsubj", "ROOT", "obj")
-    flat, trees = (
-        running.ask(
-            nli(
-                running.service,
-                [(sentence(*o, deps=d), sentence(*o[::-1], deps=d)) for o in orders],
-            )
-        ).value
-        for d in ((), deps)
-    )
-    entailed = flat.argmax(axis=1) == 0
-    assert 16 < entailed.sum() < len(orders)
-    moved = flat[entailed] @ [[0.1, 0.9, 0], [0, 1, 0], [0, 0, 1]]
-    np.testing.assert_allclose(trees[entailed], moved, atol=1e-6)
-    np.testing.assert_allclose(trees[~entailed], flat[~entailed], atol=1e-6)
+    first = [sentence(*order) for order in permutations(words, 3)]
+    second = [sentence(*parse.tokens[::-1]) for parse in first]
+    if words[0] == "bad":
+        first = [parse for parse in first if "bad" in parse.tokens]
+        second = [sentence(*parse.text.replace("bad", "good").split()) for parse in first]
+    head = OrtSession((models / "tiny-nli" / "head.onnx").read_bytes(), "cpu", 1)
+    vectors = [running.embed(side, "tiny-nli").value for side in (first, second)]
+    expected = softmax(head.run(dict(zip(("first", "second"), vectors, strict=True))))
+    entailed = expected.argmax(axis=1) == 0
+    assert 4 < entailed.sum() < len(first)
+    expected[entailed] @= np.array(moved)
+    pairs = list(zip(first, second, strict=True))
+    np.testing.assert_allclose(running.ask(nli(running.service, pairs)).value, expected, atol=1e-6)
 
 
 def test_int8_graphs_answer_on_the_cpu_and_the_service_says_so(
