@@ -126,7 +126,7 @@ def attention(
     """Eq. (1)-(2): tokens (L, D) -> (L, D) and the attention weights [head][q][k]."""
     priors_of_heads = masks(heads, count, priors, alpha)
     projections = weights.query, weights.key, weights.value
-    joined, maps = multi_head(x, *projections, count, positions, priors_of_heads)
+    joined, maps = multi_head(list(x), *projections, count, positions, priors_of_heads)
     return np.stack([weights.output @ token for token in joined]), maps
 
 
@@ -169,7 +169,7 @@ def tokens(
 def encode(u: Array, weights: Weights, other: Array | None = None) -> Array:
     """Tokens (L, D) -> sentence vector (2 D,): attentive pooling, then max pooling or what takes its place."""
     attentive = attentive_pooling(u, lambda token: perceptron(token, weights.pooling))
-    other = [max(column) for column in u.T] if other is None else other
+    other = np.array([max(column) for column in u.T]) if other is None else other
     return np.concatenate([attentive, other])
 
 

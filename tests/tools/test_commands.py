@@ -20,8 +20,8 @@ def steps(script: str, folder: Path) -> list[list[str]]:
         program = folder / name
         program.write_text(f"#!/bin/sh\n{line}\n")
         program.chmod(0o755)
-    where = {"PATH": f"{folder}:{os.environ['PATH']}", "HOME": str(folder)}
-    said = output("sh", ROOT / "scripts/models" / script, "--threads", "2", **where)
+    command, path = ROOT / "scripts/models" / script, f"{folder}:{os.environ['PATH']}"
+    said = output("sh", command, "--threads", "2", PATH=path, HOME=str(folder))
     return [line.split() for line in said.splitlines()]
 
 
