@@ -1,11 +1,9 @@
 """An arc parser of random weights in a pipeline: its trees are trees, no more."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
-from spacy.language import Language
 
 from tools.parser import pipeline as export
 from tools.parser.corpus import COLUMNS, Corpus
@@ -22,15 +20,8 @@ TEXTS = (
 )
 
 
-def plain(nlp: Language, texts: Sequence[str]) -> Corpus:
-    """Texts without trees."""
-    words = [nlp.make_doc(text).to_array(COLUMNS) for text in texts]
-    starts = np.concatenate([[0], np.cumsum([len(one) for one in words])])
-    none = np.zeros((starts[-1], CANDIDATES), np.uint8)
-    return Corpus(starts, np.concatenate(words), none.astype(np.int16), none, none, none)
-
-
-def random_parser() -> Trained:
+def build_arc_parser(folder: Path) -> Path:
+    """A pipeline in `folder`."""
     torch.manual_seed(2)
     model = ArcParser(
         tables=(60, 20, 30, 20),
@@ -46,11 +37,10 @@ def random_parser() -> Trained:
             parameter.mul_(1.5)
     nlp = blank()
     nlp.meta["name"] = "tiny_arcs"
-    return Trained(model.eval(), LABELS, nlp)
-
-
-def build_arc_parser(folder: Path) -> Path:
-    """A pipeline in `folder`."""
-    trained = random_parser()
-    export.pipeline(trained, plain(trained.nlp, TEXTS), agreeing=0.9).to_disk(folder)
+    words = [nlp.make_doc(text).to_array(COLUMNS) for text in TEXTS]
+    starts = np.concatenate([[0], np.cumsum([len(one) for one in words])])
+    none = np.zeros((starts[-1], CANDIDATES), np.uint8)
+    corpus = Corpus(starts, np.concatenate(words), none.astype(np.int16), none, none, none)
+    trained = Trained(model.eval(), LABELS, nlp)
+    export.pipeline(trained, corpus, agreeing=0.9).to_disk(folder)
     return folder

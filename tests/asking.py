@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import numpy.typing as npt
 
-from heedful.runtime.answers import Result, TokenizedText
+from heedful.runtime.answers import Result
 from heedful.runtime.explain.explain import ExplainResult
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inputs import Inputs, Item
@@ -31,25 +31,15 @@ async def embed(
     )
 
 
-async def classify(
-    service: Service, texts: Sequence[Item], *, model: str | None = None, **fields: Any
-) -> Result[Array]:
+async def classify(service: Service, texts: Sequence[Item], **fields: Any) -> Result[Array]:
     return await service.answer(
-        service.bind("classify", model).classify(Inputs.from_texts(texts), **fields)
+        service.bind("classify").classify(Inputs.from_texts(texts), **fields)
     )
 
 
-async def nli(
-    service: Service, pairs: Sequence[tuple[Item, Item]], *, model: str | None = None, **fields: Any
-) -> Result[Array]:
+async def nli(service: Service, pairs: Sequence[tuple[Item, Item]], **fields: Any) -> Result[Array]:
     inputs = Inputs.from_pairs(pairs, ("premise", "hypothesis"))
-    return await service.answer(service.bind("nli", model).classify(inputs, **fields))
-
-
-async def tokenize(
-    service: Service, texts: Sequence[Item], *, model: str | None = None
-) -> Result[list[TokenizedText]]:
-    return await service.answer(service.bind("embed", model).tokenize(Inputs.from_texts(texts)))
+    return await service.answer(service.bind("nli").classify(inputs, **fields))
 
 
 async def explain(

@@ -1,11 +1,9 @@
 """API keys: what they open, classes, metrics and the file that is read again; and TLS."""
 
 import os
-import shutil
 import signal
 import socket
 import ssl
-import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from heedful.runtime.inference import Inference
 from heedful.runtime.service import Service
 from tests.app.conftest import Serve, Start
 from tests.app.posting import NDJSON, Client, bearer, check, metrics, state
-from tests.process import PATIENCE, wait_for
+from tests.process import PATIENCE, output, wait_for
 
 OPEN = ("/health", "/metrics", "/docs", "/openapi.json", "/", "/static/vendor/swagger-ui.css")
 OTHERS = [
@@ -137,19 +135,12 @@ def test_a_wrong_file_is_one_line_without_a_key(tmp_path: Path, content: str, re
     assert "two words" not in str(caught.value)
 
 
-def openssl(*arguments: str | Path) -> None:
-    program = shutil.which("openssl")
-    assert program, "install openssl"
-    command = [program, *map(str, arguments)]
-    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
-
-
 def issue(folder: Path) -> tuple[Path, Path]:
     """A new certificate of 127.0.0.1 and its key in a folder."""
     folder.mkdir()
     cert, key = folder / "cert.pem", folder / "key.pem"
     about = "-newkey rsa:2048 -nodes -days 1 -subj /CN=heedful -addext subjectAltName=IP:127.0.0.1"
-    openssl("req", "-x509", *about.split(), "-out", cert, "-keyout", key)
+    output("openssl", "req", "-x509", *about.split(), "-out", cert, "-keyout", key)
     return cert, key
 
 
@@ -173,8 +164,7 @@ def test_https(start: Start, healthcheck: list[str], tmp_path: Path) -> None:
     assert "Traceback" not in process.log
     with pytest.raises(httpx.HTTPError):
         httpx.get(f"http://127.0.0.1:{port}/health", timeout=PATIENCE)
-    env = {**os.environ, "HEEDFUL_PORT": port, "HEEDFUL_TLS_CERT": str(cert)}
-    subprocess.run(healthcheck, env=env, timeout=PATIENCE, check=True)
+    output(*healthcheck, HEEDFUL_PORT=port, HEEDFUL_TLS_CERT=str(cert))
     with socket.create_connection(("127.0.0.1", int(port)), timeout=PATIENCE) as silent:
         assert silent.recv(1) == b""
 
@@ -200,6 +190,6 @@ def test_keys_of_tls_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(StartupError, match="HEEDFUL_TLS_CERT and HEEDFUL_TLS_KEY: a key without"):
         check_tls(Settings(tls_key=key))
     encrypted = tmp_path / "encrypted.pem"
-    openssl("pkey", "-in", key, "-out", encrypted, "-aes128", "-passout", "pass:sesame")
+    output("openssl", "pkey", "-in", key, "-out", encrypted, "-aes128", "-passout", "pass:sesame")
     with pytest.raises(StartupError, match="the key is encrypted"):
         check_tls(Settings(tls_cert=cert, tls_key=encrypted))

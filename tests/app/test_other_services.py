@@ -122,13 +122,6 @@ async def test_without_the_encodings_file_ids_are_refused_with_the_remedy(
         assert "TIKTOKEN_CACHE_DIR" in message
 
 
-async def test_litellm_sends_null_for_the_format(client: Client) -> None:
-    """From 1.80.11 on, as OpenAI takes it."""
-    body = {"model": "tiny-flat", "input": TEXTS}
-    plain = await ask(client, "/v1/embeddings", **body)
-    assert await ask(client, "/v1/embeddings", **body, encoding_format=None) == plain
-
-
 async def test_predict_is_classify_or_nli(client: Client) -> None:
     classified = await ask(client, "/classify", inputs=TEXTS)
     assert await ask(client, "/predict", inputs=ALONE) == classified

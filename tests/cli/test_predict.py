@@ -20,6 +20,7 @@ from heedful.cli import evaluate
 from heedful.cli.predict import command
 from heedful.cli.scores import Scores, wilson
 from tests.builders import random_texts
+from tests.training.test_tasks import lines
 
 TEXTS = ["two kids, a dog", "", "bad hands", "dog " * 20]
 """One is blank, and the last is longer than a model reads."""
@@ -32,10 +33,6 @@ def table(separator: str) -> str:
     rows.writeheader()
     rows.writerows(TABLE)
     return out.getvalue()
-
-
-def lines(rows: list[dict[str, Any]]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def read(file: Path) -> list[dict[str, Any]]:
@@ -55,8 +52,8 @@ FILES = [
     ("t.csv", table(";").encode(), "o.csv"),
     ("t.csv", table("|").encode("utf-16"), "o.tsv.gz"),
     ("t.tsv.gz", gzip.compress(table("\t").encode(), mtime=0), "o.jsonl"),
-    ("t.jsonl", lines(TABLE).encode(), "o.csv.gz"),
-    ("t.jsonl", lines(TABLE).encode(), "o.parquet"),
+    ("t.jsonl", lines(*TABLE).encode(), "o.csv.gz"),
+    ("t.jsonl", lines(*TABLE).encode(), "o.parquet"),
     ("t.csv", table(",").encode(), "other.parquet"),
 ]
 

@@ -27,20 +27,15 @@ from tools.local_model import open_folder
 NAME = "tiny-sst2"
 
 
-def add_golden(folder: Path, parser: BuiltParser) -> None:
-    """Give a bundle what `heedful export` writes."""
-    bundle = read(folder)
-    made = make_golden(bundle, Parser.load(parser.folder).parse).to_bytes()
-    rewrite(folder, bundle.card.fields(), {**bundle.files, GOLDEN: made})
-
-
 @pytest.fixture(scope="module")
 def golden(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> Path:
-    """A bundle with golden vectors of both kinds of graphs."""
-    models = tmp_path_factory.mktemp("golden")
-    build_bundle(models, pipeline, name=NAME, explain=True, int8=True)
-    add_golden(models / NAME, pipeline)
-    return models / NAME
+    """A bundle with golden vectors of both kinds of graphs, as `heedful export` writes them."""
+    folder = tmp_path_factory.mktemp("golden") / NAME
+    build_bundle(folder.parent, pipeline, name=NAME, explain=True, int8=True)
+    bundle = read(folder)
+    made = make_golden(bundle, Parser.load(pipeline.folder).parse).to_bytes()
+    rewrite(folder, bundle.card.fields(), {**bundle.files, GOLDEN: made})
+    return folder
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Files of vectors are complete or absent, and resume from wherever a kill left them."""
 
-import gzip
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +15,7 @@ from heedful.cli.errors import CommandError
 from heedful.cli.texts import Row
 from heedful.cli.vector_formats import Vectors
 from heedful.cli.vectors import VectorFile
+from tests.cli.test_predict import read
 
 MADE_FROM = {"model": "tiny 0123", "normalize": True}
 TEXTS = [f"text {i}" for i in range(12)]
@@ -40,15 +39,6 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def rows_of(file: Path) -> list[dict[str, Any]]:
-    if file.suffix == ".parquet":
-        rows: list[dict[str, Any]] = parquet.read_table(file).to_pylist()
-        return rows
-    content = file.read_bytes()
-    text = gzip.decompress(content) if file.suffix == ".gz" else content
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def test_no_text_gives_no_row_and_a_skipped_one_none_or_nan(tmp_path: Path) -> None:
     for suffix in (".npy", ".jsonl", ".parquet"):
         write(tmp_path / f"none{suffix}", 0, 0)
@@ -63,7 +53,7 @@ def test_no_text_gives_no_row_and_a_skipped_one_none_or_nan(tmp_path: Path) -> N
             file.append(ROWS, vectors)
             file.finish()
     np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), vectors)
-    found = [row["index"] for row in rows_of(tmp_path / "v.jsonl")]
+    found = [row["index"] for row in read(tmp_path / "v.jsonl")]
     assert found == [*range(4), *range(5, 12)]
 
 
@@ -96,7 +86,7 @@ def test_a_broken_run_gives_the_bytes_of_an_unbroken_one(
         np.save(whole, VECTORS)
         assert out.read_bytes() == whole.read_bytes()
     else:
-        rows = rows_of(out)
+        rows = read(out)
         assert [(row["index"], row["id"]) for row in rows] == [(i, f"id {i}") for i in range(12)]
         vectors = np.array([row["embedding"] for row in rows], np.float32)
         np.testing.assert_array_equal(vectors, VECTORS)

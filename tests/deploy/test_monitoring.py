@@ -2,14 +2,14 @@
 
 import json
 import re
-import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from heedful.app.observability.metrics import MODEL_LABELS, Metrics
-from tests.process import PATIENCE, ROOT, tool
+from tests.process import ROOT, output, tool
 
 FOLDER = ROOT / "deploy/prometheus"
 BOARD: dict[str, Any] = json.loads((ROOT / "deploy/grafana/dashboards/heedful.json").read_text())
@@ -25,16 +25,9 @@ SERVED = {
 }
 
 
-def promtool(*arguments: str) -> None:
-    command = [tool("promtool"), *arguments]
-    done = subprocess.run(
-        command, cwd=FOLDER, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_the_configurations_and_the_rules_are_well_formed(tmp_path: Path) -> None:
     """The rules' own tests hold."""
+    promtool = partial(output, tool("promtool"), cwd=FOLDER)
     promtool("check", "config", "prometheus.yml")
     promtool("check", "rules", "--lint-fatal", "rules.yml")
     promtool("test", "rules", "rules_test.yml")

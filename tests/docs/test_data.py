@@ -6,13 +6,15 @@ from pathlib import Path
 
 from heedful.training import tasks
 from tests.process import ROOT, output
+from tests.training.test_tasks import write
 from tools.parser.soft_trees import TEXTS
 
 tasks.add("tools.tasks")
 
 
-def _official(folder: Path) -> None:
-    """Every official file that the conversion reads, of a few rows."""
+def test_the_conversion_makes_every_file_that_is_read_as_json_lines_alone(tmp_path: Path) -> None:
+    """Of every official file that it reads, of a few rows."""
+    data = tmp_path / "data"
     tsv = "sentence1\tsentence2\tgold_label\nA man sleeps.\tA man is asleep.\tentailment\n"
     pair = {"sentence1": "A man sleeps.", "sentence2": "Nobody sleeps.", "gold_label": "neutral"}
     files = {
@@ -28,15 +30,7 @@ def _official(folder: Path) -> None:
         files[f"counterfactually-augmented-data/NLI/{part}/train.tsv"] = tsv
     for part in ("base", "contrast", "edit_other", "edit_premise"):
         files[f"Textual-Entailment-New-Protocols/data/{part}/train.tsv"] = tsv
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-
-def test_the_conversion_makes_every_file_that_is_read_as_json_lines_alone(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    _official(data)
+    write(data, files)
     output(sys.executable, ROOT / "scripts/json-lines", cwd=tmp_path, PYTHONPATH=str(ROOT))
     made = {file.relative_to(data).as_posix(): file for file in data.glob("*/*.jsonl")}
     assert set(TEXTS) - {"nli_semi_automatic_wiki/train.jsonl"} <= set(made)

@@ -7,15 +7,12 @@ import torch
 
 from heedful.export.bundle import export_bundle
 from heedful.runtime.bundles.bundle import Bundle, read
-from heedful.training import tasks
 from tests.export.trained import composed, trained
 from tests.training.conftest import cache, config, data
 
 __all__ = ["cache", "config", "data"]
 
 torch.set_num_threads(1)  # small tensors: a second thread only waits for the first
-
-tasks.add("tools.tasks")
 
 
 @pytest.fixture(scope="session")

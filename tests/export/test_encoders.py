@@ -159,7 +159,7 @@ def test_integrated_gradients_are_torchs(
     assert 0 < given["spread"] < 0.02
 
 
-def sentence(rng: np.random.Generator, length: int, *, pieces: bool) -> Sentence:
+def sentence(rng: np.random.Generator, length: int, *, pieces: bool = False) -> Sentence:
     """A random sentence of words, or of two pieces a word."""
     if not pieces:
         return Sentence(rng.integers(1, WORDS, length), forest(rng, length))

@@ -25,8 +25,8 @@ from heedful.runtime.explain.graph import ExplainGraph
 from heedful.text.arrays import Floats
 from heedful.text.batch import Sentence, collate
 from tests.asking import present
-from tests.export.trained import MAX_TOKENS, WORDS, classifier
-from tests.forests import forest
+from tests.export.test_encoders import sentence as random_sentence
+from tests.export.trained import MAX_TOKENS, classifier
 
 PRODUCT = helper.make_node("MatMul", ["x", "w"], ["y"])
 
@@ -104,10 +104,6 @@ def made(request: pytest.FixtureRequest) -> Bundle:
 def vectors(bundle: Bundle, *sentences: Sentence, graph: str = ENCODER_INT8) -> Floats:
     session = OrtSession(bundle.files[graph], "cpu", 2, files=bundle.files)
     return session.run(encoder_feeds(bundle.card, collate(sentences)))
-
-
-def random_sentence(rng: np.random.Generator, length: int) -> Sentence:
-    return Sentence(rng.integers(1, WORDS, length), forest(rng, length))
 
 
 def test_every_product_of_ms_san_is_taken_and_its_weights_stand_once(made: Bundle) -> None:

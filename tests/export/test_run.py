@@ -46,21 +46,12 @@ SIZE = 12
 TABLE = "embedding.transformer.embeddings.word_embeddings.weight"
 
 
-def over_transformer(name: Path, lora_rank: int = 0, freeze: tuple[str, ...] = ()) -> Any:
-    """Changes of a configuration."""
-    return {
-        "epochs": 2,
-        "encoder": {"name": "ms-san-bert"},
-        "transformer": {"name": str(name), "dim": SIZE, "lora_rank": lora_rank, "rate": 1e-2},
-        "freeze": freeze,
-    }
-
-
 CHANGES: dict[str, dict[str, Any]] = {
     "fine-tuned": {},
-    "adapters": {"lora_rank": 2},
+    "adapters": {"transformer": {"lora_rank": 2}},
     "frozen": {"freeze": ("transformer",)},
 }
+"""Of the configuration of a run over a transformer."""
 Runs = Callable[[str], Path]
 
 
@@ -78,10 +69,14 @@ def runs(
     def trained_run(kind: str) -> Path:
         folder = tmp_path_factory.mktemp("runs")
         tiny = tiny_folder(folder / "tiny", SIZE)
-        changes = over_transformer(tiny, **CHANGES[kind]) if kind in CHANGES else {}
+        run = changed(config, max_tokens=30, alpha=0.25)
+        if kind in CHANGES:
+            over = {"name": str(tiny), "dim": SIZE, "rate": 1e-2}
+            run = changed(run, epochs=2, encoder={"name": "ms-san-bert"}, transformer=over)
+            run = changed(run, **CHANGES[kind])
         file = Path("configs/toy-sst2.toml")
         paths = Paths(folder / "run", data, str(pipeline.folder), cache, file)
-        train(changed(config, max_tokens=30, alpha=0.25, **changes), paths)
+        train(run, paths)
         return paths.run
 
     return trained_run

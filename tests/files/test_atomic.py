@@ -1,14 +1,12 @@
 """Files that appear whole or not at all, whoever else writes them."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from heedful.files.atomic import remove_parts, replace_folder, write_file
-from tests.process import ROOT
+from tests.process import ran
 
 KILLED = """
 import os, signal, sys
@@ -78,8 +76,7 @@ def test_what_a_kill_leaves(moment: str, content: str, left: int, tmp_path: Path
     path = tmp_path / "state [1].json"
     path.write_text("old")
     other = tmp_path / ".state [1].json-mine"
-    command = [sys.executable, "-c", KILLED, str(path), moment]
-    assert subprocess.run(command, cwd=ROOT, env=os.environ).returncode == -9
+    assert ran(sys.executable, "-c", KILLED, path, moment).returncode == -9
     assert path.read_text() == content
     assert len(list(tmp_path.iterdir())) == left
     other.touch()

@@ -23,8 +23,7 @@ COMPILER = os.environ.get("CC", "gcc")
 
 def runtime_library(name: str) -> str:
     """The compiler's path of a library; only its name if the compiler does not have it."""
-    command = [COMPILER, f"-print-file-name={name}"]
-    return subprocess.check_output(command, text=True).strip()
+    return output(COMPILER, f"-print-file-name={name}").strip()
 
 
 pytestmark = [

@@ -2,13 +2,13 @@
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
-from tests.process import PATIENCE, ROOT
+from tests.process import PATIENCE, ran
 
 WORKERS = """
 import os, signal, sys, time
@@ -25,19 +25,12 @@ def load(**options):
 """
 
 
-def ran(models: Path, script: str) -> subprocess.CompletedProcess[str]:
+def ended(models: Path, script: str) -> CompletedProcess[str]:
     """A script's run in a new session: an interrupt of its process group reaches no other process."""
     script = f"MODELS = {str(models)!r}\n{WORKERS}{script}"
-    return subprocess.run(
-        [sys.executable, "-W", "always::ResourceWarning", "-c", script],
-        cwd=ROOT,
-        env={name: value for name, value in os.environ.items() if "NUM_THREADS" not in name},
-        capture_output=True,
-        text=True,
-        start_new_session=True,
-        timeout=2 * PATIENCE,
-        check=False,
-    )
+    unset = [f"--unset={name}" for name in os.environ if "NUM_THREADS" in name]
+    python = (sys.executable, "-W", "always::ResourceWarning", "-c", script)
+    return ran("env", *unset, "setsid", *python)
 
 
 SCRIPTS = {
@@ -104,7 +97,7 @@ PRINTED = {
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_processes_go_on_after(models: Path, name: str) -> None:
     """A model that is not closed ends them without a warning; where one dies the call fails, and no later one."""
-    done = ran(models, SCRIPTS[name])
+    done = ended(models, SCRIPTS[name])
     assert done.stdout == PRINTED[name], done.stderr
     assert "ResourceWarning" not in done.stderr
     if name == "a dead worker":
@@ -114,5 +107,5 @@ def test_processes_go_on_after(models: Path, name: str) -> None:
 def test_workers_end_when_their_parent_is_killed(models: Path) -> None:
     """The pipe that is read here is open until the last worker has ended."""
     encode = "print(load().encode(['kids'] * 2000).shape, flush=True)"
-    done = ran(models, f"{encode}\nos.kill(os.getpid(), signal.SIGKILL)")
+    done = ended(models, f"{encode}\nos.kill(os.getpid(), signal.SIGKILL)")
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "(2000, 8)\n"), done.stderr

@@ -21,7 +21,7 @@ from tests.forests import forest, forests
 from tests.models.conftest import array, close, encoded, layers, randomise
 from tests.reference import ms_san as reference
 from tests.reference import relative
-from tests.reference.arithmetic import Array
+from tests.reference.arithmetic import NONE, Array, Positions
 from tests.transformer import tiny_bert
 from tools.encoders.ms_san_sep import ms_san_sep
 from tools.encoders.relative import Shaw, TransformerXL
@@ -69,7 +69,7 @@ def expected(
     tree: Ints,
     priors: reference.Priors,
     alpha: float,
-    positions: relative.Positions = relative.NONE,
+    positions: Positions = NONE,
 ) -> Array:
     known, heads = weights(model), model.attention.num_heads
     return reference.encode(
@@ -131,7 +131,7 @@ NAMES = {"shaw": Shaw, "transformer-xl": TransformerXL}
 DIRECTIONS = (True, False, "forward", "backward")
 
 
-def positions(model: MSSAN) -> relative.Positions:
+def positions(model: MSSAN) -> Positions:
     """The weights of the model's relative positions, its heads in one row."""
     found = model.attention.positions
     if isinstance(found, Shaw):

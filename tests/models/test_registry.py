@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from heedful.models.masks import doubling_rounds, tree_distance
 from heedful.models.registry import ENCODERS, build, reads_trees, summary
 from heedful.text.arrays import Ints
-from tests.forests import BALLGAME, BALLGAME_HEADS, chain, forests
+from tests.forests import chain, forests
 from tests.reference import ms_san as reference
 
 PAPERS = {
@@ -59,21 +59,11 @@ def test_a_value_that_a_setting_cannot_have_is_refused(
         build(name, setting)
 
 
-def distances(heads: Ints, longest: int | None = None) -> Ints:
-    rounds = doubling_rounds(longest or len(heads))
-    return tree_distance(torch.tensor(heads)[None], rounds)[0].long().numpy()
-
-
-def test_the_papers_example() -> None:
-    from_wash = distances(BALLGAME_HEADS)[BALLGAME.index("wash")]
-    expected = {"kids": 1, "hands": 1, "Two": 2, "ballgame": 2, "their": 2, "at": 3, "a": 3}
-    assert dict(zip(BALLGAME, from_wash.tolist(), strict=True)) == expected | {"wash": 0}
-
-
 @settings(max_examples=150)
 @given(forests())
 def test_tree_distance_is_the_shortest_path(heads: Ints) -> None:
-    assert distances(heads).tolist() == reference.dependency_distances(heads.tolist())
+    found = tree_distance(torch.tensor(heads)[None], doubling_rounds(len(heads)))[0]
+    assert found.long().tolist() == reference.dependency_distances(heads.tolist())
 
 
 def test_rounds_reach_the_end_of_the_deepest_chain_and_no_fewer_do() -> None:

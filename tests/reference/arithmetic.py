@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -63,20 +64,56 @@ def mean(vectors: Sequence[Array]) -> Array:
     return weighted(vectors, [1 / len(vectors)] * len(vectors))
 
 
+class Positions(Protocol):
+    """`score` is what stands under the softmax for the query i and the key j, before it is scaled; `value`
+    is what i takes from j. i and j count the tokens of the sentence.
+    """
+
+    def score(self, head: int, query: Array, key: Array, i: int, j: int) -> float: ...
+
+    def value(self, head: int, value: Array, i: int, j: int) -> Array: ...
+
+
+class Nothing:
+    """Vaswani et al. 2017, eq. (1)."""
+
+    def score(self, head: int, query: Array, key: Array, i: int, j: int) -> float:
+        return float(query @ key)
+
+    def value(self, head: int, value: Array, i: int, j: int) -> Array:
+        return value
+
+
+NONE = Nothing()
+
+
 def multi_head(
-    x: Sequence[Array], query: Array, key: Array, value: Array, heads: int
-) -> list[Array]:
-    """Vaswani et al. 2017, eq. (1): each token's attended values, the heads one behind the other."""
+    x: Sequence[Array],
+    query: Array,
+    key: Array,
+    value: Array,
+    heads: int,
+    positions: Positions = NONE,
+    masks: Sequence[Sequence[Sequence[float]]] = (),
+) -> tuple[list[Array], list[list[list[float]]]]:
+    """Vaswani et al. 2017, eq. (1): each token's attended values, the heads one behind the other; the weights
+    [head][q][k]. Masks [head][q][k] are added to the scores.
+    """
     size = len(query) // heads
-    joined = [np.zeros(len(query)) for _ in x]
+    joined, maps = [np.zeros(len(query)) for _ in x], list[list[list[float]]]()
     for head in range(heads):
         rows = slice(head * size, (head + 1) * size)
-        values = [value[rows] @ token for token in x]
-        for q, token in enumerate(x):
-            asked = query[rows] @ token
-            scores = [float(asked @ (key[rows] @ other)) / math.sqrt(size) for other in x]
-            joined[q][rows] = weighted(values, softmax(scores))
-    return joined
+        queries, keys, values = ([of[rows] @ token for token in x] for of in (query, key, value))
+        maps.append([])
+        for q, asked in enumerate(queries):
+            scores = []
+            for k, other in enumerate(keys):
+                score = positions.score(head, asked, other, q, k) / math.sqrt(size)
+                scores.append(score + masks[head][q][k] if masks else score)
+            maps[head].append(softmax(scores))
+            taken = [positions.value(head, other, q, k) for k, other in enumerate(values)]
+            joined[q][rows] = weighted(taken, maps[head][q])
+    return joined, maps
 
 
 def layer_norm(token: Array, gain: Array, shift: Array) -> Array:

@@ -108,7 +108,8 @@ def multi_head_s2t(
     x: Array, query: Array, key: Array, value: Array, score: Layers, *, heads: int
 ) -> Array:
     placed = [token + sinusoid(place, x.shape[1]) for place, token in enumerate(x)]
-    return pooled(np.stack(multi_head(placed, query, key, value, heads)), score)
+    joined, _ = multi_head(placed, query, key, value, heads)
+    return pooled(np.stack(joined), score)
 
 
 def lstm(x: Array, gates: Gates) -> Array:

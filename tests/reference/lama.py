@@ -123,7 +123,7 @@ def transformer(x: Sequence[Array], weights: Transformer, heads: int) -> Array:
     matrix, bias = weights.project
     words = [matrix @ word + bias + sinusoid(i, len(bias)) for i, word in enumerate(x)]
     result = []
-    attended = multi_head(words, weights.query, weights.key, weights.value, heads)
+    attended, _ = multi_head(words, weights.query, weights.key, weights.value, heads)
     for word, joined in zip(words, attended, strict=True):
         token = layer_norm(word + weights.output @ joined, *weights.norms[0])
         token = token + perceptron(token, weights.feed_forward)

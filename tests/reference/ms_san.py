@@ -10,13 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.reference import relative
 from tests.reference.arithmetic import (
+    NONE,
     Array,
     Layers,
+    Positions,
     each,
     layer_norm,
     mean,
+    multi_head,
     perceptron,
     sigmoid,
     softmax,
@@ -59,11 +61,6 @@ def forward_allows(q: int, k: int) -> bool:
 def backward_allows(q: int, k: int) -> bool:
     """Eq. (4) as the text has it."""
     return not k < q
-
-
-def word_distance(q: int, k: int) -> int:
-    """Eq. (5) without its sign."""
-    return abs(q - k)
 
 
 def dependency_distances(heads: Sequence[int]) -> list[list[int]]:
@@ -110,7 +107,7 @@ def masks(
                 if priors.direction and not allows(q, k):
                     mask[q][k] = -math.inf
                 elif kind == "word" and priors.word:
-                    mask[q][k] = -alpha * word_distance(q, k)
+                    mask[q][k] = -alpha * abs(q - k)  # eq. (5)
                 elif kind == "dependency" and priors.dependency:
                     mask[q][k] = -alpha * tree[q][k]
         result.append(mask)
@@ -124,30 +121,12 @@ def attention(
     count: int,
     priors: Priors,
     alpha: float,
-    positions: relative.Positions = relative.NONE,
+    positions: Positions = NONE,
 ) -> tuple[Array, list[list[list[float]]]]:
     """Eq. (1)-(2): tokens (L, D) -> (L, D) and the attention weights [head][q][k]."""
-    length, dim = x.shape
-    size = dim // count
-    everything = masks(heads, count, priors, alpha)
-    joined = np.zeros((length, dim))
-    maps: list[list[list[float]]] = []
-    for head in range(count):
-        rows = slice(head * size, (head + 1) * size)
-        queries = [weights.query[rows] @ token for token in x]
-        keys = [weights.key[rows] @ token for token in x]
-        values = [weights.value[rows] @ token for token in x]
-        maps.append([])
-        for q in range(length):
-            scores = [
-                positions.score(head, queries[q], keys[k], q, k) / math.sqrt(size)
-                + everything[head][q][k]
-                for k in range(length)
-            ]
-            attended = softmax(scores)
-            maps[head].append(attended)
-            for k in range(length):
-                joined[q, rows] += attended[k] * positions.value(head, values[k], q, k)
+    priors_of_heads = masks(heads, count, priors, alpha)
+    projections = weights.query, weights.key, weights.value
+    joined, maps = multi_head(list(x), *projections, count, positions, priors_of_heads)
     return np.stack([weights.output @ token for token in joined]), maps
 
 
@@ -168,10 +147,6 @@ def attentive_pooling(u: Array, score: Callable[[Array], Array]) -> Array:
     return np.array(pooled)
 
 
-def max_pooling(u: Array) -> Array:
-    return np.array([max(column) for column in u.T])
-
-
 def tokens(
     x: Array,
     weights: Weights,
@@ -179,7 +154,7 @@ def tokens(
     count: int,
     priors: Priors,
     alpha: float,
-    positions: relative.Positions = relative.NONE,
+    positions: Positions = NONE,
 ) -> Array:
     """Figure 1 below the poolings: (L, D) -> (L, D); eq. (10), delta = ReLU, between the gate and the norm."""
     attended, _ = attention(x, weights, heads, count, priors, alpha, positions)
@@ -194,7 +169,8 @@ def tokens(
 def encode(u: Array, weights: Weights, other: Array | None = None) -> Array:
     """Tokens (L, D) -> sentence vector (2 D,): attentive pooling, then max pooling or what takes its place."""
     attentive = attentive_pooling(u, lambda token: perceptron(token, weights.pooling))
-    return np.concatenate([attentive, max_pooling(u) if other is None else other])
+    other = np.array([max(column) for column in u.T]) if other is None else other
+    return np.concatenate([attentive, other])
 
 
 def word_vectors(hidden: Array, pieces: Sequence[int]) -> Array:

@@ -1,31 +1,8 @@
-"""Relative positions as loops: one head and one pair of tokens at a time.
-
-`score` is what stands under the softmax for the query i and the key j, before it is scaled; `value`
-is what i takes from j. i and j count the tokens of the sentence.
-"""
+"""Relative positions as loops: one head and one pair of tokens at a time."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from tests.reference.arithmetic import Array, sinusoid
-
-
-class Positions(Protocol):
-    def score(self, head: int, query: Array, key: Array, i: int, j: int) -> float: ...
-    def value(self, head: int, value: Array, i: int, j: int) -> Array: ...
-
-
-class Nothing:
-    """Vaswani et al. 2017, eq. (1)."""
-
-    def score(self, head: int, query: Array, key: Array, i: int, j: int) -> float:
-        return float(query @ key)
-
-    def value(self, head: int, value: Array, i: int, j: int) -> Array:
-        return value
-
-
-NONE = Nothing()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import spearmanr
 
-from heedful.runtime.answers import TokenizedText, cosines
+from heedful.runtime.answers import TokenizedText
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.engine.work import run_now
 from heedful.runtime.errors import BadInput
@@ -104,12 +104,6 @@ def test_weights_priors_and_alpha_are_those_of_the_graph_by_hand(running: Runnin
     assert ablation["cosine"] == pytest.approx(cosine(*vectors), abs=1e-5)
     off = ask(running, KIDS, ablation=True, priors={"dependency": False})[1]
     assert off.fields["ablation"] == []  # nothing is left to switch off
-
-
-def test_no_cosine_is_above_one() -> None:
-    states = np.random.default_rng(0).normal(size=(200, 300)).astype(np.float32)
-    assert cosines(states, states).max() == 1
-    assert cosines(states, -states).min() == -1
 
 
 def test_faithfulness_takes_the_most_attended_tokens_away(running: Running) -> None:

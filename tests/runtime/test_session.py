@@ -1,8 +1,6 @@
 """ONNX Runtime in a process: it returns memory, and sends no telemetry."""
 
-import os
 import resource
-import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -14,6 +12,7 @@ from heedful.runtime.engine.session import OrtSession
 from heedful.text.batch import Sentence, collate
 from tests.builders import word_table
 from tests.graphs import encoder_graph
+from tests.process import output
 
 LARGE = (128, 256)
 """Sentences and words of the large batch."""
@@ -52,10 +51,6 @@ print(len(os.listdir("/proc/self/task")))
 
 def test_importing_heedful_turns_telemetry_off(tmp_path: Path) -> None:
     """ONNX Runtime neither starts its telemetry thread nor keeps events in the user's cache."""
-    environment = {**os.environ, "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
-    for name in ("ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME"):
-        environment.pop(name, None)
-    command = [sys.executable, "-c", SHOW]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert int(done.stdout) == 1
+    command = ("env", "-u", "ORT_DISABLE_TELEMETRY", "-u", "XDG_CACHE_HOME", sys.executable)
+    assert output(*command, "-c", SHOW, HOME=str(tmp_path), OMP_NUM_THREADS="1") == "1\n"
     assert not list(tmp_path.rglob("onnxruntime.db"))

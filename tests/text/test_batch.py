@@ -19,15 +19,11 @@ from tools.batches import plan
 lengths = st.lists(st.integers(1, 60), min_size=1, max_size=40)
 
 
-def sentences_of(sizes: list[int], rng: np.random.Generator) -> list[Sentence]:
-    return [Sentence(rng.integers(1, 100, size), forest(rng, size)) for size in sizes]
-
-
 @given(lengths, st.integers(0, 2**32))
 def test_a_batch_holds_each_sentence_and_padding(sizes: list[int], seed: int) -> None:
     """And its rows are a batch of these sentences."""
     rng = np.random.default_rng(seed)
-    sentences = sentences_of(sizes, rng)
+    sentences = [Sentence(rng.integers(1, 100, size), forest(rng, size)) for size in sizes]
     batch, longest = collate(sentences), max(sizes)
     assert batch.ids.shape == batch.heads.shape == (len(sizes), longest)
     assert batch.ids.dtype == batch.heads.dtype == batch.lengths.dtype == np.int64

@@ -18,10 +18,6 @@ from tests.forests import BALLGAME, BALLGAME_HEADS, forests
 LABELS = np.array(["nummod", "nsubj", "case", "det", "nmod", "ROOT", "nmod:poss", "obj"])
 
 
-def named(heads: Ints) -> list[str]:
-    return ["ROOT" if head == i else "dep" for i, head in enumerate(heads)]
-
-
 def test_displacys_structure_is_spacys_own() -> None:
     doc = Doc(Vocab(), BALLGAME, heads=BALLGAME_HEADS.tolist(), deps=LABELS.tolist())
     expected = parse_deps(doc)
@@ -35,7 +31,8 @@ def test_displacys_structure_is_spacys_own() -> None:
 def test_both_shapes_can_be_read_again(heads: Ints, data: st.DataObject) -> None:
     tokens = [f"w{i}" for i in range(len(heads))]
     spaces = data.draw(st.lists(st.booleans(), min_size=len(heads), max_size=len(heads)))
-    parse = build(tokens, heads, named(heads), spaces)
+    deps = ["ROOT" if head == i else "dep" for i, head in enumerate(heads)]
+    parse = build(tokens, heads, deps, spaces)
     for i, token in enumerate(tokens):
         assert parse.text[parse.starts[i] : parse.stops[i]] == token
     for again in (from_displacy(to_displacy(parse)), from_conllu(to_conllu(parse))):

@@ -1,7 +1,6 @@
 """The commands of `python -m tools`, the page of configurations, and the scripts that make the shipped models."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from typer.testing import CliRunner
 
 from heedful.cli.main import app
 from heedful.training import config, tasks
-from tests.process import ROOT
+from tests.process import ROOT, output
 from tests.shipped import SHIPPED
 from tools.configuration import PAGE, page
 
@@ -21,9 +20,8 @@ def steps(script: str, folder: Path) -> list[list[str]]:
         program = folder / name
         program.write_text(f"#!/bin/sh\n{line}\n")
         program.chmod(0o755)
-    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "HOME": str(folder)}
-    command = ["sh", str(ROOT / "scripts/models" / script), "--threads", "2"]
-    said = subprocess.check_output(command, cwd=ROOT, env=environment, text=True)
+    command, path = ROOT / "scripts/models" / script, f"{folder}:{os.environ['PATH']}"
+    said = output("sh", command, "--threads", "2", PATH=path, HOME=str(folder))
     return [line.split() for line in said.splitlines()]
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from rich.console import Console
 from spacy.tokens import Doc
 
-from heedful.text.arrays import Doubles
 from heedful.training.errors import DataMissing
 from tests.reference import arc_parser as reference
 from tools.parser import __main__ as tool
@@ -43,10 +42,6 @@ def model() -> ArcParser:
     return made.eval()
 
 
-def weights(model: ArcParser) -> dict[str, Doubles]:
-    return {name: value.numpy() for name, value in model.state_dict().items()}
-
-
 def asked(texts: list[list[tuple[int, ...]]]) -> tuple[torch.Tensor, torch.Tensor]:
     """Every word of the texts has its own row."""
     places = torch.zeros(len(texts), max(map(len, texts)), dtype=torch.long)
@@ -64,7 +59,7 @@ def test_scores_are_the_references(model: ArcParser, texts: list[list[tuple[int,
         scores, dependents, governors = model(*asked(texts))
         heads = scores.argmax(-1)
         names = model.relations(dependents, governors, (heads - 1).clamp(min=0))
-    w = weights(model)
+    w = {name: value.numpy() for name, value in model.state_dict().items()}
     for row, text in enumerate(texts):
         n = len(text)
         x = reference.read(w, text)

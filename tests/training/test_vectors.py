@@ -33,7 +33,6 @@ from tests.training.conftest import changed, train
 with_gensim = pytest.mark.skipif(
     importlib.util.find_spec("gensim") is None, reason="gensim has no wheel for this Python"
 )
-FRUIT, TOOLS = ("apple", "pear", "plum"), ("Hammer", "saw", "file")
 
 
 def test_wordbridge_by_word_and_by_surface_form(data: Path) -> None:
