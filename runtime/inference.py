@@ -1,7 +1,6 @@
 """A model's answers: texts -> vectors and probabilities, as requests that an engine runs."""
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,10 +20,10 @@ from heedful.runtime.answers import (
     unit_rows,
 )
 from heedful.runtime.bundles.card import Card
-from heedful.runtime.engine.cache import VectorCache
+from heedful.runtime.engine.cache import Key, VectorCache
 from heedful.runtime.engine.windows import split
-from heedful.runtime.engine.work import Request, Steps, encode, parse
-from heedful.runtime.errors import BadInput
+from heedful.runtime.engine.work import Request, Steps, Work, parse
+from heedful.runtime.errors import BadInput, InferenceFailed
 from heedful.runtime.explain.explain import (
     ExplainResult,
     check_length,
@@ -60,8 +59,6 @@ class Inference:
     model: LoadedModel
     parser: Parser
     max_rows: int = sys.maxsize
-    bulk: bool = False
-    """Whether its requests wait while others are answered."""
     cache: VectorCache | None = None
     answered: list[tuple[LoadedModel, Floats, int]] = field(default_factory=list)
     """Collects the vectors of answered inputs (`runtime.out_of_distribution`)."""
@@ -150,7 +147,7 @@ class Inference:
         """The request of these steps. Raises BadInput, TooManyInputs."""
         rows = inputs.count_rows(self.max_rows)
         inputs.check_texts()
-        return Request(steps, rows, self.bulk)
+        return Request(steps, rows)
 
     def _explain(
         self, inputs: Inputs, options: ExplainOptions, truncate: bool
@@ -162,7 +159,7 @@ class Inference:
         explained = yield from explain(parsed, options)
         vectors = np.concatenate([sentence.embedding for sentence in explained.sentences])
         self.answered.append((self.model, vectors, parsed.texts_per_row))
-        result = parsed.result(explained, explained.waited, explained.seconds)
+        result = parsed.result(explained)
         if not options.trust:
             return result
         scores = explained.scores if self.card.labels else None
@@ -177,10 +174,9 @@ class Inference:
         if long:
             result = yield from self._mean(inputs, long, finish)
             return replace(result, out_of_domain=parsed.result(None).out_of_domain)
-        encoded = yield from encode(self.model.encoder, parsed.sentences, self.cache)
-        self.answered.append((self.model, encoded.vectors, parsed.texts_per_row))
-        sentences = encoded.vectors[:, : self.model.card.dimension]
-        return parsed.result(finish(sentences), encoded.queue, encoded.inference)
+        vectors = yield from self.encode(parsed.sentences)
+        self.answered.append((self.model, vectors, parsed.texts_per_row))
+        return parsed.result(finish(vectors[:, : self.model.card.dimension]))
 
     def _mean(
         self, inputs: Inputs, long: Sequence[int], finish: Callable[[Floats], T]
@@ -189,10 +185,10 @@ class Inference:
         windows = yield from split(inputs, long, self.model, self.parser)
         # Cut, because a window may have more tokens than the same part of its text had.
         parsed = yield from self.read(windows.inputs(), truncate=True)
-        encoded = yield from encode(self.model.encoder, parsed.sentences, self.cache)
-        sentences = encoded.vectors[:, : self.card.dimension]
-        means = windows.means(sentences, [len(sentence) for sentence in parsed.sentences])
-        result = parsed.result(finish(means), encoded.queue, encoded.inference)
+        vectors = yield from self.encode(parsed.sentences)
+        lengths = [len(sentence) for sentence in parsed.sentences]
+        means = windows.means(vectors[:, : self.card.dimension], lengths)
+        result = parsed.result(finish(means))
         return replace(result, inputs=len(inputs), truncated=windows.truncated, averaged=len(long))
 
     def _score(
@@ -208,22 +204,18 @@ class Inference:
         if self.model.card.kind == "nli":
             nearest = yield from self._nearest(parsed.parses)
         sentences = [*parsed.sentences, *nearest.values()]
-        encoded = yield from encode(self.model.encoder, sentences, self.cache)
+        encoded = yield from self.encode(sentences)
         count, step = len(parsed.sentences), inputs.texts_per_row
-        vectors = encoded.vectors[:count]
-        logits, seconds = yield from self.model.logits(
-            *[vectors[side::step] for side in range(step)]
-        )
+        vectors = encoded[:count]
+        logits = yield from self.model.logits(*[vectors[side::step] for side in range(step)])
         if nearest:
             rows = list(nearest)
-            premises, hypotheses = encoded.vectors[count:], vectors[1::2][rows]
-            nearest_logits, more_seconds = yield from self.model.logits(premises, hypotheses)
-            seconds += more_seconds
+            nearest_logits = yield from self.model.logits(encoded[count:], vectors[1::2][rows])
             logits[rows] = (log_softmax(logits[rows]) + log_softmax(nearest_logits)) / 2
         if self.model.card.kind == "nli":
             yield from self._check_roles(parsed.parses, logits)
         self.answered.append((self.model, vectors, parsed.texts_per_row))
-        result = parsed.result(finish(logits), encoded.queue, seconds + encoded.inference)
+        result = parsed.result(finish(logits))
         if not trust:
             return result
         scores = head_scores(self.card, logits) if self.card.labels else None
@@ -268,7 +260,6 @@ class Inference:
         which inputs of two texts a row are too, an NLI model reads texts, but no client's trees, as `text.pairs` says.
         """
         model, card = self.model, self.model.card
-        began = time.perf_counter()
         limit = min(card.max_tokens, max_tokens or card.max_tokens)
         items = inputs.items if parses is None else parses
         jobs = [ParseJob(item, limit, tree or card.tree) for item in items if isinstance(item, str)]
@@ -291,5 +282,22 @@ class Inference:
             if begin:
                 yield None
             sentences += map(model.sentence, parses[begin : begin + ROWS_AT_ONCE])
-        seconds = time.perf_counter() - began
-        return Parsed(model, parses, sentences, inputs.texts_per_row, seconds)
+        return Parsed(model, parses, sentences, inputs.texts_per_row)
+
+    def encode(self, sentences: Sequence[Sentence]) -> Steps[Floats]:
+        """The sentences' vectors (N, W), in order, not scaled; equal ones are encoded once. Raises InferenceFailed."""
+        card, cache = self.model.card, self.cache
+        keys: list[Key] = [(card.version, card.alpha, sentence.key) for sentence in sentences]
+        distinct = dict(zip(keys, sentences, strict=True))
+        vectors = cache.get(list(distinct)) if cache is not None else {}
+        missing = {key: sentence for key, sentence in distinct.items() if key not in vectors}
+        work = Work(self.model.encoder, list(missing.values()))
+        yield work
+        for key, vector in zip(missing, work.outputs, strict=True):
+            vectors[key] = vector
+            if cache is not None:
+                cache.put(key, vector)
+        rows = np.array([vectors[key] for key in keys])
+        if not np.isfinite(rows).all():
+            raise InferenceFailed("the model gave NaN or infinity")
+        return rows

@@ -123,7 +123,7 @@ class LoadedModel:
         vectors = np.array(work.outputs)
         logits = None
         if self._head:
-            logits, _ = yield from self.logits(*sides(self.card, vectors))
+            logits = yield from self.logits(*sides(self.card, vectors))
             logits *= np.float32(self.card.temperature)  # raw, as calibration does not change them
         current = outputs(self.card, vectors, logits)
         self.deviation = self.golden.deviation(current, self.precision)
@@ -140,8 +140,8 @@ class LoadedModel:
             return self.vocab.sentence_of(parse)
         return self.vocab.sentence(parse.tokens, parse.heads)
 
-    def logits(self, *sides: Floats) -> Steps[tuple[Floats, float]]:
-        """The head's logits (N, C), divided by the card's temperature, for an array (N, D) per side; and its seconds.
+    def logits(self, *sides: Floats) -> Steps[Floats]:
+        """The head's logits (N, C), divided by the card's temperature, for an array (N, D) per side.
 
         Raises InferenceFailed.
         """
@@ -151,7 +151,7 @@ class LoadedModel:
         logits: Floats = np.array(work.outputs)
         if not np.isfinite(logits).all():
             raise InferenceFailed("the model gave NaN or infinity")
-        return logits / np.float32(self.card.temperature), work.seconds
+        return logits / np.float32(self.card.temperature)
 
 
 def _open(

@@ -114,8 +114,8 @@ class Service:
         """Each model's largest change of a golden vector, at the last check; None without golden vectors."""
         return {name: model.deviation for name, model in self.registry.models.items()}
 
-    def bind(self, task: Task, model: str | None = None, *, bulk: bool = False) -> Inference:
-        """The model for a request's task. A bulk request waits while others are answered.
+    def bind(self, task: Task, model: str | None = None) -> Inference:
+        """The model for a request's task.
 
         Raises UnknownModel, WrongTask, and Unavailable unless the service has started.
         """
@@ -126,9 +126,8 @@ class Service:
             )
         chosen = self.registry.choose(task, model)
         max_rows = self.options.max_batch_inputs
-        return Inference(
-            chosen, self._parser, max_rows, bulk, self._cache, self._out_of_distribution.answered
-        )
+        answered = self._out_of_distribution.answered
+        return Inference(chosen, self._parser, max_rows, self._cache, answered)
 
     def zero_shot(self, first: Inference, *, named: bool) -> ZeroShot:
         """Zero-shot classification only by a bound model if the client has `named` it, or if it is no embedding model.
@@ -137,15 +136,18 @@ class Service:
         """
         inferences = [first]
         if not named and first.card.kind == "embedding" and "nli" in self.registry.defaults:
-            inferences.append(self.bind("nli", bulk=first.bulk))
+            inferences.append(self.bind("nli"))
             if sentiment := self.registry.sentiment:
-                inferences.append(self.bind("classify", sentiment, bulk=first.bulk))
+                inferences.append(self.bind("classify", sentiment))
         return ZeroShot(inferences)
 
-    async def answer(self, request: Request[T]) -> T:
-        """The result of a bound model's request. Raises what `Engine.answer` raises."""
+    async def answer(self, request: Request[T], *, bulk: bool = False) -> T:
+        """The result of a bound model's request. A bulk request waits while others are answered.
+
+        Raises what `Engine.answer` raises.
+        """
         self._is_untrimmed = True
-        return await self._engine.answer(request)
+        return await self._engine.answer(request, bulk=bulk)
 
     async def start(self) -> None:
         """Load the bundles and the parser, unless they are loaded already.

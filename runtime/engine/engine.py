@@ -11,12 +11,11 @@ import math
 import time
 from collections import OrderedDict, deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from heedful.runtime.engine.health import Health
 from heedful.runtime.engine.session import EncoderRunner
-from heedful.runtime.engine.work import Request, Steps, Work, failure
+from heedful.runtime.engine.work import Request, Work, failure
 from heedful.runtime.errors import InferenceFailed, OutOfMemory, Overloaded, Unavailable
 from heedful.runtime.observer import Observer
 from heedful.text.batch import Runner, cheapest
@@ -42,17 +41,6 @@ STUCK_SECONDS = 120.0
 """A batch in a thread that takes longer is stuck."""
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
-    """A request in the engine."""
-
-    steps: Steps[Any]
-    queue: "Queue"
-    future: asyncio.Future[Any]
-    work: Work[Any] | None = None
-    """The work that it waits for."""
-
-
 Batch = list[tuple[Work[Any], int]]
 """For each item its work, and its index there."""
 Outcome = tuple[list[Any], float, float]
@@ -74,24 +62,24 @@ class Queue:
         self.max_wait = max_wait
         self.served_at = 0.0
         """When it had its last turn, or when a request came while it was empty."""
-        self.paused: deque[Entry] = deque()
+        self.paused: deque[Request[Any]] = deque()
         self.works: OrderedDict[Runner[Any], deque[Work[Any]]] = OrderedDict()
         self.planned: dict[Runner[Any], deque[Plan]] = {}
         self.budget_divisor = 1
         """A batch may cost a runner's budget divided by this."""
 
-    def put(self, entry: Entry) -> None:
-        """Queue the entry for its work; for its next step if it has no work."""
+    def put(self, request: Request[Any]) -> None:
+        """Queue the request for its work; for its next step if it has no work."""
         if not (self.paused or self.works):
             self.served_at = time.monotonic()
-        if entry.work is None:
-            self.paused.append(entry)
+        if request.work is None:
+            self.paused.append(request)
             return
-        if entry.work.runner not in self.works:
-            self.works[entry.work.runner] = deque()
-            self.planned[entry.work.runner] = deque()
-            self.works.move_to_end(entry.work.runner, last=entry.work.runner.stage != "parse")
-        self.works[entry.work.runner].append(entry.work)
+        runner = request.work.runner
+        if runner not in self.works:
+            self.works[runner], self.planned[runner] = deque(), deque()
+            self.works.move_to_end(runner, last=runner.stage != "parse")
+        self.works[runner].append(request.work)
 
     def take(self, runner: Runner[Any]) -> Batch:
         """The runner's next batch, without items of requests that are done; empty if no request waits for it."""
@@ -152,7 +140,7 @@ class Engine:
         )
         self.waiting = {"parse": 0, "inference": 0}
         """Items without an output, by stage."""
-        self._open: set[Entry] = set()
+        self._open: set[Request[Any]] = set()
         self._number = 0  # of works until now
         self._is_scheduled = self._is_stopped = False
         self._threads = ThreadPoolExecutor(threads, "session") if threads else None
@@ -160,15 +148,16 @@ class Engine:
         self._batch_starts: dict[int, float] = {}
         """When the batches in threads began, by the batch's id."""
 
-    async def answer(self, request: Request[T]) -> T:
-        """Run the request's steps. A request that is cancelled is dropped.
+    async def answer(self, request: Request[T], *, bulk: bool = False) -> T:
+        """Run the request's steps; with `bulk` it waits while others are answered. A request that is cancelled is
+        dropped.
 
         Raises what the steps raise, Overloaded, InferenceFailed, and Unavailable once the engine is stopped.
         """
         if self._is_stopped:
             raise Unavailable("the service is shutting down")
         rows, queue, limit = request.rows, self._large, self._max_inputs
-        if request.bulk:
+        if bulk:
             queue = self._bulk
         elif rows <= SMALL_ROWS:
             queue, limit = self._interactive, int(limit * (1 + RESERVE_SHARE))
@@ -178,22 +167,18 @@ class Engine:
                 f"try again in {RETRY_SECONDS} s",
                 retry_after=RETRY_SECONDS,
             )
-        entry = Entry(request.steps, queue, asyncio.get_running_loop().create_future())
+        request.queue, request.future = queue, asyncio.get_running_loop().create_future()
         self.in_flight += rows
-        self._open.add(entry)
+        self._open.add(request)
         try:
-            if queue is self._interactive:
-                self._advance(entry)
-            else:
-                self._pause(entry)
-            result: T = await entry.future
-            return result
+            self._go_on(request)
+            return await request.future
         finally:
             self.in_flight -= rows
-            self._open.discard(entry)
-            if entry.work is not None:  # it has failed, or was cancelled
-                self.waiting[entry.work.runner.stage] -= entry.work.left
-            entry.steps.close()
+            self._open.discard(request)
+            if request.work is not None:  # it has failed, or was cancelled
+                self.waiting[request.work.runner.stage] -= request.work.left
+            request.steps.close()
 
     @property
     def stuck(self) -> bool:
@@ -211,36 +196,38 @@ class Engine:
             await asyncio.sleep(0.01)
         self._is_stopped = True
         self.health.stop()
-        for entry in self._open:
-            if not entry.future.done():
-                entry.future.set_exception(Unavailable("the service is shutting down"))
+        for request in self._open:
+            if not request.future.done():
+                request.future.set_exception(Unavailable("the service is shutting down"))
         if self._threads:
             await asyncio.to_thread(self._threads.shutdown, wait=not self.stuck)
 
-    def _pause(self, entry: Entry) -> None:
-        """Go on with the entry when its turn comes."""
-        entry.work = None
-        entry.queue.put(entry)
-        self._wake()
+    def _go_on(self, request: Request[Any]) -> None:
+        """Go on with the request, now if it is interactive, else when its turn comes."""
+        request.work = None
+        if request.queue is self._interactive:
+            self._advance(request)
+        else:
+            request.queue.put(request)
+            self._wake()
 
-    def _advance(self, entry: Entry) -> None:
-        """Run the entry to its next work or to its end."""
-        entry.work = None
+    def _advance(self, request: Request[Any]) -> None:
+        """Run the request, which has no work, to its next work or to its end."""
         try:
-            work = next(entry.steps)
+            work = next(request.steps)
             while work is not None and not work.items:
-                work = next(entry.steps)
+                work = next(request.steps)
         except StopIteration as end:
-            entry.future.set_result(end.value)
+            request.future.set_result(end.value)
         except Exception as raised:  # noqa: BLE001  # the caller gets it
-            entry.future.set_exception(raised)
+            request.future.set_exception(raised)
         else:
             if work is not None:
-                entry.work, work.request = work, entry
+                request.work, work.request = work, request
                 self._number += 1
                 work.number = self._number
                 self.waiting[work.runner.stage] += work.left
-            entry.queue.put(entry)
+            request.queue.put(request)
             self._wake()
 
     def _wake(self) -> None:
@@ -277,9 +264,9 @@ class Engine:
         for queue in queues:
             queue.served_at = now
             while queue.paused:
-                entry = queue.paused.popleft()
-                if not entry.future.done():
-                    self._advance(entry)
+                request = queue.paused.popleft()
+                if not request.future.done():
+                    self._advance(request)
                     return queue
             # The stage with more waiting items runs: both can then choose among many, and their batches have little
             # padding.
@@ -341,10 +328,12 @@ class Engine:
             work.seconds += seconds
             if work in failures:
                 work.request.future.set_exception(failures[work])
-            elif not work.left and work.request.queue is self._interactive:
-                self._advance(work.request)
             elif not work.left:
-                self._pause(work.request)
+                if runner.stage == "inference":
+                    waited = time.perf_counter() - work.began - work.seconds
+                    work.request.queue_seconds += max(waited, 0.0)
+                    work.request.inference_seconds += work.seconds
+                self._go_on(work.request)
 
 
 def _is_awaited(work: Work[Any]) -> bool:

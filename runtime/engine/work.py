@@ -5,22 +5,18 @@ go on, and Work, which has its outputs when the generator goes on. `run_now` run
 `runtime.engine.engine` runs many on an event loop, in shared batches.
 """
 
+import asyncio
 import logging
 import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
-import numpy as np
-
-from heedful.runtime.engine.cache import Key, VectorCache
-from heedful.runtime.engine.session import EncoderRunner
 from heedful.runtime.errors import InferenceFailed, OutOfMemory
 from heedful.text.arc_parser import Tree
-from heedful.text.arrays import Floats
-from heedful.text.batch import Runner, Sentence, run_in_batches
+from heedful.text.batch import Runner, run_in_batches
 from heedful.text.parse import Parse, ParseJob, Parser, parses_of
 from heedful.text.tokenize import Tokens
 
@@ -39,8 +35,9 @@ class Work(Generic[T]):
         self.runner, self.items = runner, items
         self.outputs: list[Any] = [None] * len(items)
         """In the items' order, once the work is done."""
+        self.began = time.perf_counter()
         self.seconds = 0.0
-        """Of the batches that held the items."""
+        """Of the batches that held the items. The engine counts them."""
         self.left = len(items)
         """Items without an output."""
         self.planned = 0
@@ -48,28 +45,28 @@ class Work(Generic[T]):
         self.costs = runner.costs(items)
         self.number = 0
         """The work's place in the order of all works."""
-        self.request: Any = None
-        """The engine's entry whose work it is."""
+        self.request: Request[Any]
+        """The request that waits for it, if an engine runs it."""
 
 
 Steps = Generator[Work[Any] | None, None, T]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Request(Generic[T]):
-    """The steps of a request of `rows` rows. With `bulk` it waits while other requests are answered."""
+    """The steps of a request of `rows` rows. An engine, which runs it once, fills the other fields."""
 
     steps: Steps[T]
     rows: int
-    bulk: bool = False
-
-
-class Encoded(NamedTuple):
-    """Vectors (N, D), seconds in the queue, and seconds of the batches that held the sentences."""
-
-    vectors: Floats
-    queue: float
-    inference: float
+    queue_seconds: float = 0.0
+    """For which it waited for models."""
+    inference_seconds: float = 0.0
+    """Of the models' batches that held its items."""
+    queue: Any = None
+    """The engine's queue in which it waits."""
+    future: asyncio.Future[T] = field(init=False)
+    work: Work[Any] | None = None
+    """The work that it waits for."""
 
 
 def parse(parser: Parser, jobs: Sequence[ParseJob]) -> Steps[list[Parse]]:
@@ -89,29 +86,6 @@ def parse(parser: Parser, jobs: Sequence[ParseJob]) -> Steps[list[Parse]]:
     return parses_of(jobs, texts, trees)
 
 
-def encode(
-    encoder: EncoderRunner, sentences: Sequence[Sentence], cache: VectorCache | None = None
-) -> Steps[Encoded]:
-    """The sentences' vectors, in order, not scaled; equal ones are encoded once. Raises InferenceFailed."""
-    began = time.perf_counter()
-    card = encoder.card
-    keys: list[Key] = [(card.version, card.alpha, sentence.key) for sentence in sentences]
-    distinct = dict(zip(keys, sentences, strict=True))
-    vectors = cache.get(list(distinct)) if cache is not None else {}
-    missing = {key: sentence for key, sentence in distinct.items() if key not in vectors}
-    work = Work(encoder, list(missing.values()))
-    yield work
-    for key, vector in zip(missing, work.outputs, strict=True):
-        vectors[key] = vector
-        if cache is not None:
-            cache.put(key, vector)
-    rows = np.array([vectors[key] for key in keys])
-    if not np.isfinite(rows).all():
-        raise InferenceFailed("the model gave NaN or infinity")
-    waited = time.perf_counter() - began - work.seconds
-    return Encoded(rows, max(waited, 0.0), work.seconds)
-
-
 def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int | None = None) -> T:
     """The result of the steps, in the caller's thread.
 
@@ -124,13 +98,12 @@ def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int 
         except StopIteration as end:
             result: T = end.value
             return result
-        began = time.monotonic()
         while work is not None and work.left:
             try:
                 work.outputs = run_in_batches(
                     work.runner, work.items, run_all=run_all, max_items=max_items
                 )
-                work.left, work.seconds = 0, time.monotonic() - began
+                work.left = 0
             except OutOfMemory:
                 if max_items == 1:
                     raise

@@ -75,7 +75,7 @@ def scores(running: Running, *sentences: Sentence, alpha: float = ALPHA) -> Doub
     """The built head's scores for vectors computed in numpy."""
     vectors = [expected_embedding(sentence, alpha)[None] for sentence in sentences]
     model = running.service.registry.models[SST2 if len(sentences) == 1 else NLI]
-    logits, _ = run_now(model.logits(*vectors))
+    logits = run_now(model.logits(*vectors))
     probabilities: Doubles = softmax(logits.astype(np.float64), axis=-1)[0]
     return probabilities
 
@@ -241,7 +241,7 @@ def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Runni
         path = evidence.gradients
         vectors = [expected_embedding(sentence, ALPHA)[None] for sentence in sentences]
         vectors[side] *= 0  # tanh of nothing
-        logits, _ = run_now(running.service.registry.models[NLI].logits(*vectors))
+        logits = run_now(running.service.registry.models[NLI].logits(*vectors))
         assert path.score == pytest.approx(before[label], abs=1e-5)
         assert path.baseline == pytest.approx(
             softmax(logits.astype(float), axis=-1)[0, label], abs=1e-5
