@@ -202,7 +202,7 @@ def test_one_call_writes_all_of_it_and_it_passes_its_self_test(
     assert 0 < present(trained.answers) < 0.02
     (score,) = (one for one in card.scores if one.split == "dev")
     assert (score.metric, score.rows, score.value) == ("accuracy", 8, int8.int8)
-    assert selftest.run([exported], str(pipeline.folder)).moved == {}
+    assert selftest.run([exported], str(pipeline.folder))[1] == {}
 
     start, task = read(run), tasks.get("sst2")
     dev = DevSplit.read(task, task.dev.read(data), Parser.load(pipeline.folder), start)
