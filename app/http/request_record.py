@@ -18,7 +18,7 @@ from heedful.app import errors
 from heedful.app.http.framework_errors import request_error
 from heedful.app.schemas import base
 from heedful.runtime.answers import Result
-from heedful.runtime.errors import Overloaded, RequestError, UnknownModel
+from heedful.runtime.errors import RequestError, UnknownModel
 
 if TYPE_CHECKING:  # these modules import Record
     from heedful.app.observability.metrics import Metrics
@@ -102,8 +102,6 @@ class Record:
         if isinstance(error, UnknownModel):
             self.model = "other"
         all_headers = {**errors.HEADERS.get(error.code, {}), **(headers or {})}
-        if isinstance(error, Overloaded):
-            all_headers["Retry-After"] = str(error.retry_after)
         body = errors.envelope(error, text=self.text_error)
         return Response(body, errors.status_of(error), all_headers, "application/json")
 

@@ -35,8 +35,6 @@ WINDOW = 12
 sentences 6 % of 6 batches is padding, and 2 % of 12."""
 RESERVE_SHARE = 1 / 8
 """Interactive requests may exceed the limit of rows by this share: large requests cannot shut them out."""
-RETRY_SECONDS = 1
-"""Seconds after which a refused client may try again."""
 STUCK_SECONDS = 120.0
 """A batch in a thread that takes longer is stuck."""
 
@@ -164,8 +162,7 @@ class Engine:
         if self.in_flight + rows > limit:
             raise Overloaded(
                 f"{self.in_flight} inputs are in flight and at most {limit} may be: "
-                f"try again in {RETRY_SECONDS} s",
-                retry_after=RETRY_SECONDS,
+                f"try again in {Overloaded.retry_after} s"
             )
         request.queue, request.future = queue, asyncio.get_running_loop().create_future()
         self.in_flight += rows
