@@ -323,8 +323,8 @@ def test_curves_lie_between_the_best_and_the_worst_of_all_orders(
 def test_masked_words_keep_the_tree_and_the_other_composed_words() -> None:
     """A masked word of pieces is unknown."""
     vocab, heads = Vocab(["kids", "wash"], composed=2000), np.array([2, 0, 2, 2])
-    sentence = vocab.sentence(["kids", "xyz", "wash", "abc"], heads)
-    some = vocab.masked(sentence, [1, 2])
+    words = build(["kids", "xyz", "wash", "abc"], heads, ["dep"] * 4, [True] * 4)
+    sentence, some = vocab.sentence(words.tokens, heads), masked(vocab, words, {1, 2})
     assert some.ids.tolist() == [sentence.ids[0], PAD, PAD, sentence.ids[3]]
     np.testing.assert_array_equal(some.heads, heads)
     np.testing.assert_array_equal(present(some.features), present(sentence.features))

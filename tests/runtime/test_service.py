@@ -35,7 +35,7 @@ def test_embed_gives_the_encoder_s_vectors(
     running: Running, parser: Parser, models: Path, model: str, tree: bool
 ) -> None:
     """The parses of texts, one of which is cut; without trees for a model that reads none."""
-    vocab = Vocab.load(models / model / "vocab.txt")
+    vocab = Vocab.read((models / model / "vocab.txt").read_bytes())
     texts = [TEXT, "The dog is not good .", "zebra", TEXT, LONGER, FULL]
     result = running.embed(texts, model, truncate=True)
     parses = parser.parse([ParseJob(text, MAX_TOKENS, tree) for text in texts])
