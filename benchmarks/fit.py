@@ -32,7 +32,7 @@ from heedful.files.atomic import write_file, write_json
 from heedful.library.load import load
 from heedful.runtime.bundles import bundle
 from heedful.text.arrays import Floats
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from heedful.training import assess, linear, teachers
 from heedful.training.bag import word_keys
 from heedful.training.data_folder import data_folder
@@ -109,9 +109,8 @@ def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         [*test.texts, *(text for _, _, sample in samples for text in sample.texts), *unlabelled]
     )
     base = bundle.read(options.base)
-    jobs = [ParseJob(text, base.card.max_tokens, False) for text in texts]
-    parser = Parser.load(options.parser)
-    tokens = dict(zip(texts, (parse.tokens for parse in parser.parse(jobs)), strict=True))
+    parses = Parser.load(options.parser).parse(list(texts), base.card.max_tokens, tree=False)
+    tokens = dict(zip(texts, (parse.tokens for parse in parses), strict=True))
     vectors = vectors_of(list(texts), name, base, options.parser)
     record = {"task": name, "test_rows": len(test.texts)}
     arguments = f"--draws {options.draws} --effort {options.effort} --base {options.base}"

@@ -38,7 +38,7 @@ from heedful.runtime.parsed import Parsed
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
 from heedful.text.pairs import in_pairs, nearest_sentences
-from heedful.text.parse import Parse, ParseJob, Parser
+from heedful.text.parse import Parse, Parser
 from heedful.text.roles import are_roles_exchanged
 
 T = TypeVar("T")
@@ -262,8 +262,8 @@ class Inference:
         model, card = self.model, self.model.card
         limit = min(card.max_tokens, max_tokens or card.max_tokens)
         items = inputs.items if parses is None else parses
-        jobs = [ParseJob(item, limit, tree or card.tree) for item in items if isinstance(item, str)]
-        parsed_texts = iter((yield from parse(self.parser, jobs)))
+        texts = [item for item in items if isinstance(item, str)]
+        parsed_texts = iter((yield from parse(self.parser, texts, limit, tree or card.tree)))
         parses = [
             next(parsed_texts) if isinstance(item, str) else item.first(limit) for item in items
         ]

@@ -21,7 +21,7 @@ from heedful.text.batch import Sentence
 from heedful.text.errors import GraphError
 from heedful.text.graph import CUDA
 from heedful.text.kinds import HEAD_INPUTS
-from heedful.text.parse import Parse, ParseJob, Parser
+from heedful.text.parse import Parse, Parser
 from heedful.text.whole_text import WholeText
 
 REMEDY = "copy the bundle again, export it again, or serve it where it was made"
@@ -112,10 +112,9 @@ class LoadedModel:
             return []
         moved = []
         if parser:
-            limit, tree = self.card.max_tokens, self.card.tree
-            jobs = [ParseJob(text, limit, tree) for text in self.golden.texts]
-            parses = map(self.fit, (yield from parse(parser, jobs)))
-            moved = self.golden.moved_trees(parses, self.card)
+            texts, card = self.golden.texts, self.card
+            parses = yield from parse(parser, texts, card.max_tokens, card.tree)
+            moved = self.golden.moved_trees(map(self.fit, parses), card)
         pairs = zip(self.golden.tokens, self.golden.heads, strict=True)
         sentences = [self.vocab.sentence(tokens, heads) for tokens, heads in pairs]
         work = Work(self.encoder, sentences)

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 from heedful.runtime.errors import InferenceFailed, OutOfMemory
 from heedful.text.arc_parser import Tree
 from heedful.text.batch import Runner, run_in_batches
-from heedful.text.parse import Parse, ParseJob, Parser, parses_of
+from heedful.text.parse import Parse, Parser, parses_of, with_words
 from heedful.text.tokenize import Tokens
 
 log = logging.getLogger(__name__)
@@ -69,21 +69,21 @@ class Request(Generic[T]):
     """The work that it waits for."""
 
 
-def parse(parser: Parser, jobs: Sequence[ParseJob]) -> Steps[list[Parse]]:
-    """A parse for each job, in order. Raises InferenceFailed."""
-    texts: list[Tokens] = []
+def parse(parser: Parser, texts: Sequence[str], max_tokens: int, tree: bool) -> Steps[list[Parse]]:
+    """`Parser.parse`. Raises InferenceFailed."""
+    read: list[Tokens] = []
     until = time.monotonic() + PAUSE_SECONDS
-    for job in jobs:
+    for text in texts:
         if time.monotonic() > until:
             yield None
             until = time.monotonic() + PAUSE_SECONDS
-        texts.append(parser.tokenizer.tokenize(job.text, job.max_tokens))
-    trees: Iterator[Tree] = iter(())
-    if parser.trees and (with_tree := parser.texts_with_tree(jobs, texts)):
-        work = Work(parser.trees, with_tree)
+        read.append(parser.tokenizer.tokenize(text, max_tokens))
+    trees: Sequence[Tree] = ()
+    if tree and parser.trees:
+        work = Work(parser.trees, with_words(read))
         yield work
-        trees = iter(work.outputs)
-    return parses_of(jobs, texts, trees)
+        trees = work.outputs
+    return parses_of(texts, read, trees, tree)
 
 
 def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int | None = None) -> T:

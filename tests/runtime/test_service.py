@@ -19,7 +19,7 @@ from heedful.runtime.model_registry import default
 from heedful.runtime.observer import Observer
 from heedful.runtime.service import Options, Service
 from heedful.text.batch import Sentence
-from heedful.text.parse import Parse, ParseJob, Parser
+from heedful.text.parse import Parse, Parser
 from heedful.text.vocab import Vocab
 from tests.asking import classify, explain, nli
 from tests.builders import ALPHA, BuiltParser, build_bundle, expected_embedding
@@ -38,7 +38,7 @@ def test_embed_gives_the_encoder_s_vectors(
     vocab = Vocab.read((models / model / "vocab.txt").read_bytes())
     texts = [TEXT, "The dog is not good .", "zebra", TEXT, LONGER, FULL]
     result = running.embed(texts, model, truncate=True)
-    parses = parser.parse([ParseJob(text, MAX_TOKENS, tree) for text in texts])
+    parses = parser.parse(texts, MAX_TOKENS, tree)
     sentences = [Sentence(vocab.ids(parse.tokens), parse.heads) for parse in parses]
     expected = [expected_embedding(sentence, ALPHA if tree else 0.0) for sentence in sentences]
     np.testing.assert_allclose(result.value, expected, atol=1e-6)
