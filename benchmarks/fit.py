@@ -111,7 +111,7 @@ def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     base = bundle.read(options.base)
     parses = Parser.load(options.parser).parse(list(texts), base.card.max_tokens, tree=False)
     tokens = dict(zip(texts, (parse.tokens for parse in parses), strict=True))
-    vectors = vectors_of(list(texts), name, base, options.parser)
+    vectors = vectors_of(list(texts), name, options.base, options.parser)
     record = {"task": name, "test_rows": len(test.texts)}
     arguments = f"--draws {options.draws} --effort {options.effort} --base {options.base}"
     commit = source_commit() or "unknown"
@@ -178,18 +178,19 @@ def fitted(
 
 
 def vectors_of(
-    texts: list[str], name: str, base: bundle.Bundle, parser: str
+    texts: list[str], name: str, base: Path, parser: str
 ) -> dict[str, dict[str, Floats]]:
     """Vectors of length 1 of each text, by the base ("fit") and by MiniLM, computed once."""
 
     def by_base(missing: Sequence[str]) -> Floats:
-        with load(base.folder, parser=parser, device="cpu") as model:
+        with load(base, parser=parser, device="cpu") as model:
             return embed(model, missing)
 
     def by_minilm(missing: Sequence[str]) -> Floats:
         return teachers.load(teachers.MINILM).vectors(missing)
 
-    version = f"{base.card.name}-{base.card.version}-{name}"
+    card = bundle.read_card(base)
+    version = f"{card.name}-{card.version}-{name}"
     by_encoder = {}
     for key, cache in {
         "fit": VectorCache(CACHE, version, by_base),
