@@ -286,8 +286,8 @@ class Inference:
 
     def encode(self, sentences: Sequence[Sentence]) -> Steps[Floats]:
         """The sentences' vectors (N, W), in order, not scaled; equal ones are encoded once. Raises InferenceFailed."""
-        card, cache = self.model.card, self.cache
-        keys: list[Key] = [(card.version, card.alpha, sentence.key) for sentence in sentences]
+        cache, version = self.cache, self.model.card.version
+        keys: list[Key] = [(version, sentence.key) for sentence in sentences]
         distinct = dict(zip(keys, sentences, strict=True))
         vectors = cache.get(list(distinct)) if cache is not None else {}
         missing = {key: sentence for key, sentence in distinct.items() if key not in vectors}

@@ -123,7 +123,7 @@ def test_int8_graphs_answer_on_the_cpu_and_the_service_says_so(
 
 def test_kept_vectors_are_bounded_the_last_is_there_and_none_keeps_its_batch() -> None:
     cache, few = VectorCache(1000, Observer(), limit=10_000), VectorCache(2, Observer())
-    keys = [("version", None, b"%d" % number) for number in range(51)]
+    keys = [("version", b"%d" % number) for number in range(51)]
     for key, vector in zip(keys[:50], np.ones((50, 100), np.float32), strict=True):
         cache.put(key, vector)
         few.put(key, vector)
