@@ -98,7 +98,7 @@ class Queue:
         """Plan batches of waiting items: one of each request in turn, up to a window. The oldest go first."""
         works, planned = self.works[runner], self.planned[runner]
         items: Batch = sorted(
-            [item for plan in planned for item in plan.batch], key=lambda item: item[0].number
+            [item for plan in planned for item in plan.batch], key=lambda item: item[0].began
         )
         planned.clear()
         costs = [work.costs[i] for work, i in items]
@@ -139,10 +139,9 @@ class Engine:
         self.waiting = {"parse": 0, "inference": 0}
         """Items without an output, by stage."""
         self._open: set[Request[Any]] = set()
-        self._number = 0  # of works until now
         self._is_scheduled = self._is_stopped = False
         self._threads = ThreadPoolExecutor(threads, "session") if threads else None
-        self._free_threads = threads
+        self._thread_count = threads
         self._batch_starts: dict[int, float] = {}
         """When the batches in threads began, by the batch's id."""
 
@@ -221,8 +220,6 @@ class Engine:
         else:
             if work is not None:
                 request.work, work.request = work, request
-                self._number += 1
-                work.number = self._number
                 self.waiting[work.runner.stage] += work.left
             request.queue.put(request)
             self._wake()
@@ -272,7 +269,7 @@ class Engine:
             )
             for runner in list(queue.works):
                 on_loop = runner.stage == "parse" or self._threads is None
-                if (on_loop or self._free_threads) and not (
+                if (on_loop or len(self._batch_starts) < self._thread_count) and not (
                     inference_first and runner.stage == "parse"
                 ):
                     self._run(runner, queue.take(runner), None if on_loop else self._threads)
@@ -287,11 +284,9 @@ class Engine:
         if threads is None:
             self._deliver(runner, batch, _outcome(runner, items))
             return
-        self._free_threads -= 1
         self._batch_starts[id(batch)] = time.monotonic()
 
         def deliver(future: asyncio.Future[Outcome]) -> None:
-            self._free_threads += 1
             del self._batch_starts[id(batch)]
             self._deliver(runner, batch, future.result())
             self._wake()

@@ -43,8 +43,6 @@ class Work(Generic[T]):
         self.planned = 0
         """Items that are in planned batches."""
         self.costs = runner.costs(items)
-        self.number = 0
-        """The work's place in the order of all works."""
         self.request: Request[Any]
         """The request that waits for it, if an engine runs it."""
 
