@@ -137,7 +137,7 @@ class Parser:
         read = [self.tokenizer.tokenize(text, max_tokens) for text in texts]
         trees: Sequence[Tree] = ()
         if tree and self.trees:
-            trees = run_in_batches(self.trees, with_words(read))
+            trees = run_in_batches(self.trees, [tokens for tokens in read if tokens.forms])
         return parses_of(texts, read, trees, tree)
 
 
@@ -185,15 +185,10 @@ def tree_of(doc: Doc) -> Tree:
     return heads, tuple([doc.vocab.strings[name] for name in names.tolist()])
 
 
-def with_words(texts: Sequence[Tokens]) -> list[Tokens]:
-    """The texts that have a tree."""
-    return [tokens for tokens in texts if tokens.forms]
-
-
 def parses_of(
     texts: Sequence[str], read: Sequence[Tokens], trees: Iterable[Tree], tree: bool
 ) -> list[Parse]:
-    """The parses of texts from their tokens and the trees of `with_words`; without trees, tokens are roots."""
+    """The parses of texts from their tokens and the trees of those with a token; without trees, tokens are roots."""
     remaining = iter(trees)
     parses = []
     for text, tokens in zip(texts, read, strict=True):

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 from heedful.runtime.errors import InferenceFailed, OutOfMemory
 from heedful.text.arc_parser import Tree
 from heedful.text.batch import Runner, run_in_batches
-from heedful.text.parse import Parse, Parser, parses_of, with_words
+from heedful.text.parse import Parse, Parser, parses_of
 from heedful.text.tokenize import Tokens
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ def parse(parser: Parser, texts: Sequence[str], max_tokens: int, tree: bool) -> 
         read.append(parser.tokenizer.tokenize(text, max_tokens))
     trees: Sequence[Tree] = ()
     if tree and parser.trees:
-        work = Work(parser.trees, with_words(read))
+        work = Work(parser.trees, [tokens for tokens in read if tokens.forms])
         yield work
         trees = work.outputs
     return parses_of(texts, read, trees, tree)
