@@ -19,7 +19,6 @@ from heedful.runtime.answers import (
     log_softmax,
     unit_rows,
 )
-from heedful.runtime.bundles.card import Card
 from heedful.runtime.engine.cache import Key, VectorCache
 from heedful.runtime.engine.windows import split
 from heedful.runtime.engine.work import Request, Steps, Work, parse
@@ -62,10 +61,6 @@ class Inference:
     cache: VectorCache | None = None
     answered: list[tuple[LoadedModel, Floats, int]] = field(default_factory=list)
     """Collects the vectors of answered inputs (`runtime.out_of_distribution`)."""
-
-    @property
-    def card(self) -> Card:
-        return self.model.card
 
     def embed(
         self,
@@ -116,7 +111,7 @@ class Inference:
 
         With `raw` logits instead.
         """
-        finish = np.asarray if raw else partial(head_scores, self.card)
+        finish = np.asarray if raw else partial(head_scores, self.model.card)
         return self.request(inputs, self._score(inputs, truncate, finish, trust))
 
     def relatedness(
@@ -162,7 +157,7 @@ class Inference:
         result = parsed.result(explained)
         if not options.trust:
             return result
-        scores = explained.scores if self.card.labels else None
+        scores = explained.scores if self.model.card.labels else None
         return replace(result, trust=parsed.trust(vectors, scores))
 
     def _vectors(
@@ -187,7 +182,7 @@ class Inference:
         parsed = yield from self.read(windows.inputs(), truncate=True)
         vectors = yield from self.encode(parsed.sentences)
         lengths = [len(sentence) for sentence in parsed.sentences]
-        means = windows.means(vectors[:, : self.card.dimension], lengths)
+        means = windows.means(vectors[:, : self.model.card.dimension], lengths)
         result = parsed.result(finish(means))
         return replace(result, inputs=len(inputs), truncated=windows.truncated, averaged=len(long))
 
@@ -218,7 +213,7 @@ class Inference:
         result = parsed.result(finish(logits))
         if not trust:
             return result
-        scores = head_scores(self.card, logits) if self.card.labels else None
+        scores = head_scores(self.model.card, logits) if self.model.card.labels else None
         return replace(result, trust=parsed.trust(vectors, scores))
 
     def _nearest(self, parses: Sequence[Parse]) -> Steps[dict[int, Sentence]]:
@@ -233,7 +228,7 @@ class Inference:
 
     def _check_roles(self, parses: Sequence[Parse], logits: Floats) -> Steps[None]:
         """Change the logits (N, 3) of entailed hypotheses that exchange two roles of their premises."""
-        entailment, neutral = map(self.card.labels.index, ("entailment", "neutral"))
+        entailment, neutral = map(self.model.card.labels.index, ("entailment", "neutral"))
         for count, row in enumerate(np.flatnonzero(logits.argmax(1) == entailment).tolist(), 1):
             if are_roles_exchanged(*parses[2 * row : 2 * row + 2]):
                 entailed = logits[row, entailment]

@@ -129,7 +129,7 @@ class Service:
         Else by the default NLI model too and, with it, by the sentiment model, if they are loaded.
         """
         inferences = [first]
-        if not named and first.card.kind == "embedding" and "nli" in self.registry.defaults:
+        if not named and first.model.card.kind == "embedding" and "nli" in self.registry.defaults:
             inferences.append(self.bind("nli"))
             if sentiment := self.registry.sentiment:
                 inferences.append(self.bind("classify", sentiment))

@@ -104,11 +104,11 @@ class ZeroShot:
         texts = replace(
             inputs, items=[*inputs.items, *sentences.items], paths=[*inputs.paths, *sentences.paths]
         )
-        tree = any(inference.card.tree for inference in self.inferences)
+        tree = any(inference.model.card.tree for inference in self.inferences)
         parses: Sequence[Parse] | None = None  # of the texts, for all models
         parsed_texts: list[tuple[Parsed, Floats]] = []
         for inference in self.inferences:
-            model, kind = inference.model, inference.card.kind
+            model, kind = inference.model, inference.model.card.kind
             if kind != "embedding":  # the first sentence of each label
                 step = (len(texts) - count) // label_count
                 rows = [*range(count), *range(count, len(texts), step)]
