@@ -33,7 +33,7 @@ from heedful.app.schemas.response_bodies import ErrorEnvelope
 from heedful.app.state import AppState
 from heedful.runtime.answers import Result
 from heedful.runtime.engine.work import Request as EngineRequest
-from heedful.runtime.engine.work import Steps
+from heedful.runtime.engine.work import Steps, Waits
 from heedful.runtime.errors import Overloaded, RequestError, TimedOut
 from heedful.runtime.inference import Inference
 from heedful.runtime.model_registry import Task
@@ -79,21 +79,18 @@ class InferenceRequest(Request):
 
         `write` makes the answer from the result's value, in steps too. Raises as `Service.answer`.
         """
-        request.steps = self._recorded(request, request.steps, write)
+        request.steps = self._recorded(request.steps, request.waits, write)
         return await self.service_state.service.answer(request, bulk=self.record.bulk)
 
     def _recorded(
-        self,
-        request: EngineRequest[Result[T]],
-        steps: Steps[Result[T]],
-        write: Callable[[T], Steps[Any]] | None,
+        self, steps: Steps[Result[T]], waits: Waits, write: Callable[[T], Steps[Any]] | None
     ) -> Steps[Result[Any]]:
         """The steps, and then those of writing their result's value."""
         began, record = time.perf_counter(), self.record
         result: Result[Any] = yield from steps
         record.result, record.answered = result, time.perf_counter()
-        queue, inference = request.queue_seconds, request.inference_seconds
-        record.timing = Timing(record.answered - began - queue - inference, queue, inference)
+        parse, queue = record.answered - began - waits.total, max(waits.total - waits.batches, 0.0)
+        record.timing = Timing(parse, queue, waits.batches)
         if write:
             result.value = yield from write(result.value)
         return result

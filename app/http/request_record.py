@@ -43,7 +43,7 @@ _VALID_ID = re.compile(r"[!-~]{1,128}")  # printable ASCII: safe in a header and
 
 
 class Timing(NamedTuple):
-    """Seconds. `parse` is what the two others leave, both include waiting for other requests' texts."""
+    """Seconds. `parse` is what waiting for models leaves, and includes waiting for other requests' texts."""
 
     parse: float = 0.0
     queue: float = 0.0

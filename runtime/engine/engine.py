@@ -322,9 +322,8 @@ class Engine:
                 work.request.future.set_exception(failures[work])
             elif not work.left:
                 if runner.stage == "inference":
-                    waited = time.perf_counter() - work.began - work.seconds
-                    work.request.queue_seconds += max(waited, 0.0)
-                    work.request.inference_seconds += work.seconds
+                    work.request.waits.total += time.perf_counter() - work.began
+                    work.request.waits.batches += work.seconds
                 self._go_on(work.request)
 
 

@@ -50,16 +50,24 @@ class Work(Generic[T]):
 Steps = Generator[Work[Any] | None, None, T]
 
 
+@dataclass(slots=True)
+class Waits:
+    """Seconds for which a request waited for models, and those of the batches that held its items.
+
+    Threads run several batches at once.
+    """
+
+    total: float = 0.0
+    batches: float = 0.0
+
+
 @dataclass(slots=True, eq=False)
 class Request(Generic[T]):
     """The steps of a request of `rows` rows. An engine, which runs it once, fills the other fields."""
 
     steps: Steps[T]
     rows: int
-    queue_seconds: float = 0.0
-    """For which it waited for models."""
-    inference_seconds: float = 0.0
-    """Of the models' batches that held its items."""
+    waits: Waits = field(default_factory=Waits)
     queue: Any = None
     """The engine's queue in which it waits."""
     future: asyncio.Future[T] = field(init=False)
