@@ -189,10 +189,9 @@ def test_what_is_not_needed_is_not_run(
     nlp.add_pipe("sentencizer", first=True)
     nlp.add_pipe("merge_noun_chunks")  # would join tokens
     nlp.to_disk(tmp_path)
-    (more,), (plain,) = (
-        each.parse(["Two kids wash their hands."], 256, tree=True)
-        for each in (Parser.load(tmp_path), parser)
-    )
+    texts = ["Two kids wash their hands."]
+    (more,) = Parser.load(tmp_path).parse(texts, 256, tree=True)
+    (plain,) = parser.parse(texts, 256, tree=True)
     assert more.tokens == plain.tokens
     assert more.heads.tolist() == plain.heads.tolist()
 
