@@ -89,6 +89,7 @@ TYPE: Mapping[int, str] = {
 HEADERS: Mapping[str, Mapping[str, str]] = {
     "unauthorized": {"WWW-Authenticate": "Bearer"},
     "body_too_large": {"Connection": "close"},  # the rest of the body stays unread
+    "overloaded": {"Retry-After": str(Overloaded.retry_after)},
 }
 
 

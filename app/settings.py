@@ -16,6 +16,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from heedful.runtime.bundles import shipped
+from heedful.runtime.errors import StartupError
 
 PREFIX = "HEEDFUL_"
 OTHER_VARIABLES = frozenset({"HEEDFUL_DATA", "HEEDFUL_KERNELS"})
@@ -25,10 +26,6 @@ ORIGIN = re.compile(
     r"\*|null|(?!http://.*:80$|https://.*:443$)[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:\d+)?"
 )
 """*, or an origin as browsers write it in the header Origin (RFC 6454, 6.2): the two are compared as text."""
-
-
-class SettingsError(Exception):
-    """A setting has an invalid value. The message is a line with setting, value and remedy."""
 
 
 def _split(value: object) -> object:
@@ -229,11 +226,11 @@ class Settings(BaseSettings):
 
 
 def load(**flags: str) -> Settings:
-    """Read the environment; `flags` override it. Raises SettingsError for an invalid value."""
+    """Read the environment; `flags` override it. Raises StartupError for an invalid value, with its remedy."""
     try:
         settings = Settings(**flags)  # type: ignore[arg-type]  # strings, as in the environment
     except ValidationError as error:
-        raise SettingsError(_message(error.errors()[0])) from None
+        raise StartupError(_message(error.errors()[0])) from None
     if "models" not in settings.model_fields_set:
         folder = shipped.models_folder()
         if folder != settings.models:

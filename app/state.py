@@ -4,7 +4,6 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -47,8 +46,6 @@ class AppState:
     """The time limits of the requests in progress."""
     waiting: dict["Protocol", None] = field(default_factory=dict)
     """Connections without a request in progress, the oldest first."""
-    running: Collection[object] = ()
-    """The server's tasks, one for each request in progress; empty where another server runs the application."""
     tls: ssl.SSLContext | None = None
     """The server's TLS context; None without TLS."""
     starting: asyncio.Task[None] = field(init=False)

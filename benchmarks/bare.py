@@ -22,7 +22,7 @@ from heedful.runtime.engine.session import OVERHEAD
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.memory import freeze_gc
 from heedful.text.batch import cheapest, collate
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 
 
 def run(bundles: Path, model: str, cost: int) -> None:
@@ -32,7 +32,7 @@ def run(bundles: Path, model: str, cost: int) -> None:
     session = LoadedModel(bundle, "cpu", 1).encoder.session  # the graph that the service runs
 
     def compute(texts: list[str]) -> None:
-        parses = parser.parse([ParseJob(text, card.max_tokens, card.tree) for text in texts])
+        parses = parser.parse(texts, card.max_tokens, card.tree)
         sentences = [vocab.sentence(parse.tokens, parse.heads) for parse in parses]
         for batch in cheapest([len(sentence) for sentence in sentences], cost, OVERHEAD):
             vectors = session.run(encoder_feeds(card, collate([sentences[i] for i in batch])))

@@ -32,7 +32,7 @@ from heedful.files.atomic import write_file, write_json
 from heedful.library.load import load
 from heedful.runtime.bundles import bundle
 from heedful.text.arrays import Floats
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from heedful.training import assess, linear, teachers
 from heedful.training.bag import word_keys
 from heedful.training.data_folder import data_folder
@@ -109,10 +109,9 @@ def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         [*test.texts, *(text for _, _, sample in samples for text in sample.texts), *unlabelled]
     )
     base = bundle.read(options.base)
-    jobs = [ParseJob(text, base.card.max_tokens, False) for text in texts]
-    parser = Parser.load(options.parser)
-    tokens = dict(zip(texts, (parse.tokens for parse in parser.parse(jobs)), strict=True))
-    vectors = vectors_of(list(texts), name, base, options.parser)
+    parses = Parser.load(options.parser).parse(list(texts), base.card.max_tokens, tree=False)
+    tokens = dict(zip(texts, (parse.tokens for parse in parses), strict=True))
+    vectors = vectors_of(list(texts), name, options.base, options.parser)
     record = {"task": name, "test_rows": len(test.texts)}
     arguments = f"--draws {options.draws} --effort {options.effort} --base {options.base}"
     commit = source_commit() or "unknown"
@@ -179,18 +178,19 @@ def fitted(
 
 
 def vectors_of(
-    texts: list[str], name: str, base: bundle.Bundle, parser: str
+    texts: list[str], name: str, base: Path, parser: str
 ) -> dict[str, dict[str, Floats]]:
     """Vectors of length 1 of each text, by the base ("fit") and by MiniLM, computed once."""
 
     def by_base(missing: Sequence[str]) -> Floats:
-        with load(base.folder, parser=parser, device="cpu") as model:
+        with load(base, parser=parser, device="cpu") as model:
             return embed(model, missing)
 
     def by_minilm(missing: Sequence[str]) -> Floats:
         return teachers.load(teachers.MINILM).vectors(missing)
 
-    version = f"{base.card.name}-{base.card.version}-{name}"
+    card = bundle.read_card(base)
+    version = f"{card.name}-{card.version}-{name}"
     by_encoder = {}
     for key, cache in {
         "fit": VectorCache(CACHE, version, by_base),

@@ -19,7 +19,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from heedful.training.data_folder import data_folder, find, records
 
 BATCHES = (64, 1)
@@ -37,7 +37,7 @@ def sentences(data: Path, parser: Parser, count: int) -> list[str]:
         for record in records(find(data, ("snli/dev.jsonl",), dataset="snli"))
         for field in ("premise", "hypothesis")
     }
-    parses = parser.parse([ParseJob(text, 256, tree=False) for text in texts])
+    parses = parser.parse(list(texts), 256, tree=False)
     fitting = [parse.text for parse in parses if len(parse) in TOKENS]
     return random.Random(1).sample(fitting, min(count, len(fitting)))
 
@@ -45,16 +45,13 @@ def sentences(data: Path, parser: Parser, count: int) -> list[str]:
 def times(parsers: Sequence[Parser], texts: Sequence[str], size: int) -> list[list[float]]:
     """Microseconds a sentence of each whole batch, of each parser."""
     by_parser: list[list[float]] = [[] for _ in parsers]
-    batches = [
-        [ParseJob(text, 256, tree=True) for text in texts[start : start + size]]
-        for start in range(0, len(texts) - size + 1, size)
-    ]
+    batches = [texts[start : start + size] for start in range(0, len(texts) - size + 1, size)]
     length = max(1, A_TURN // size)
     for turn, first in enumerate(range(0, len(batches), length)):
         for which in range(len(parsers)) if turn % 2 else reversed(range(len(parsers))):
-            for jobs in batches[first : first + length]:
+            for batch in batches[first : first + length]:
                 start = time.process_time_ns()
-                parsers[which].parse(jobs)
+                parsers[which].parse(batch, 256, tree=True)
                 by_parser[which].append((time.process_time_ns() - start) / 1000 / size)
     return by_parser
 

@@ -18,7 +18,7 @@ from spacy.lang.en.stop_words import STOP_WORDS
 
 from benchmarks.records import Row, table, write
 from heedful.runtime.bundles.bundle import read
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from heedful.text.vocab import Vocab
 from heedful.training.composed import SHORTEST_MISSPELT, misspell
 from heedful.training.data import labels
@@ -91,9 +91,8 @@ def misspelt(examples: Sequence[Example], listed: Collection[str], parser: Parse
     """The examples with unlisted spellings, the same for the same seed."""
     rng = random.Random(SEED)
     texts = [text for example in examples for text in example.texts]
-    jobs = [ParseJob(text, 512, tree=False) for text in texts]
     changed = {}
-    for text, parse in zip(texts, parser.parse(jobs), strict=True):
+    for text, parse in zip(texts, parser.parse(texts, 512, tree=False), strict=True):
         parts, end = [], 0
         for word, start, stop in zip(parse.tokens, parse.starts, parse.stops, strict=True):
             parts += [text[end:start], _unlisted(word, listed, rng)]

@@ -22,7 +22,7 @@ def write(source: Path, out: Path) -> None:
     Its words are those that `source`, a bundle without pieces, lists; all others have the padding's vector, zero.
     Raises DataError where `source` holds no table of word vectors, ExportError, BundleError.
     """
-    card, vocab = read_card(source), Vocab.load(source / VOCAB)
+    card, vocab = read_card(source), Vocab.read((source / VOCAB).read_bytes())
     vectors = torch.from_numpy(Table.bundle(source).look_up(vocab.words))
     vectors[: len(SPECIAL)] = 0
     config = {"dim": vectors.shape[1]}

@@ -4,7 +4,6 @@ import errno
 
 from pydantic import ValidationError
 
-from heedful.app.settings import SettingsError
 from heedful.export.errors import ExportError
 from heedful.runtime.errors import HeedfulError
 from heedful.text.errors import GraphError, ParserError
@@ -21,7 +20,6 @@ USER_ERRORS = (
     GraphError,
     TrainingError,
     ExportError,
-    SettingsError,
     CommandError,
 )
 

@@ -18,7 +18,7 @@ from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import Card
 from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import Sentence
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.plain import plain_word
 from heedful.text.vocab import SPECIAL, Vocab
@@ -90,8 +90,7 @@ class LinearFit:
                 f"--base: {card.name} was made by `heedful fit` and reads words already: name the bundle that it "
                 f"was made from ({card.training.vectors})"
             )
-        jobs = [ParseJob(text, card.max_tokens, False) for text in texts]
-        uncut = Parser.load(parser).parse(jobs)
+        uncut = Parser.load(parser).parse(texts, card.max_tokens, tree=False)
         parses = [parse.first(read.vocab.fitting(parse.tokens)) for parse in uncut]
         tokens = [parse.tokens for parse in parses]
         with load(base, parser=parser, device="cpu") as model:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,7 @@ from heedful.cli.errors import CommandError
 from heedful.cli.options import URL, BundleParser, Url, parser_for
 from heedful.library.load import bundle_folder
 from heedful.runtime.bundles.bundle import read_card
-from heedful.runtime.service import Options, SelfTest, running
+from heedful.runtime.service import Options, running
 
 TIMEOUT = 60
 """Seconds to wait for the service's answer."""
@@ -43,16 +43,18 @@ def command(
         pipeline = parser_for(folder, parser) if needed else None
         by_parser.setdefault(pipeline, []).append(folder)
     results = [run(folders, pipeline) for pipeline, folders in by_parser.items()]
-    for result in results:
-        for name, deviation in result.deviations.items():
+    for deviations, moved in results:
+        for name, deviation in deviations.items():
             unmoved = "no golden vectors" if deviation is None else f"at most {deviation:.1e} away"
-            typer.echo(f"{name}: {', '.join(result.moved.get(name, [unmoved]))}")
-    if any(result.moved for result in results):
+            typer.echo(f"{name}: {', '.join(moved.get(name, [unmoved]))}")
+    if any(moved for _, moved in results):
         raise typer.Exit(1)
 
 
-def run(bundles: Sequence[Path], parser: str | None) -> SelfTest:
-    """Run the golden sentences of the bundles in this process.
+def run(
+    bundles: Sequence[Path], parser: str | None
+) -> tuple[Mapping[str, float | None], Mapping[str, list[str]]]:
+    """Run the golden sentences of the bundles in this process: `Service.deviations`, and what has changed.
 
     Raises BundleError if a vector moved far, CommandError for two folders of the same name.
     """
@@ -61,12 +63,13 @@ def run(bundles: Sequence[Path], parser: str | None) -> SelfTest:
         if (other := folders.setdefault(folder.name, folder)) != folder:
             raise CommandError(f"{other} and {folder} have the same name: test one at a time")
 
-    async def test() -> SelfTest:
+    async def test() -> tuple[Mapping[str, float | None], Mapping[str, list[str]]]:
         with tempfile.TemporaryDirectory() as models:
             for name, folder in folders.items():
                 (Path(models) / name).symlink_to(folder)
             async with running(Options(Path(models), parser, "cpu")) as service:
-                return await service.self_test()
+                moved = await service.self_test()
+                return service.deviations, moved
 
     return asyncio.run(test())
 

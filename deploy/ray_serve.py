@@ -19,7 +19,7 @@ from heedful.app.observability import logs
 
 
 def load_settings() -> settings.Settings:
-    """The environment's, for a replica of one core: one thread, unless HEEDFUL_THREADS is set. Raises SettingsError."""
+    """The environment's, for a replica of one core: one thread, unless HEEDFUL_THREADS is set. Raises StartupError."""
     chosen = settings.load()
     return chosen if chosen.threads else chosen.model_copy(update={"threads": 1})
 

@@ -146,7 +146,7 @@ def _make(
         "against": f"torch with the weights as stored ({STORED[storage]}{', products int8' * int8}); "
         f"torch with the weights as trained is {parity.loss:.1e} away at most",
     }
-    return Bundle(Path(name), card_of(name, fields, files), files, vocab)
+    return Bundle(card_of(name, fields, files), files, vocab)
 
 
 def _lexicon_file(vocab: Lexicon) -> dict[str, bytes]:

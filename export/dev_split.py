@@ -15,7 +15,7 @@ from heedful.runtime.engine.graphs import encoder_feeds
 from heedful.runtime.engine.session import OVERHEAD, OrtSession
 from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import Batch, Sentence, cheapest, collate
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from heedful.training.data import class_numbers, labels
 from heedful.training.metrics import METRICS, Numbers, Score
 from heedful.training.tasks.base import Example, Task
@@ -85,7 +85,7 @@ class DevSplit:
 def read_texts(texts: Sequence[str], parser: Parser, trained: TrainedModel) -> list[Sentence]:
     """Tokens and, where the model reads them, trees; each text is cut to the model's length."""
     tree = "heads" in trained.model.encoder.inputs
-    parses = parser.parse([ParseJob(text, trained.max_tokens, tree) for text in texts])
+    parses = parser.parse(texts, trained.max_tokens, tree)
     cut = [parse.first(trained.vocab.fitting(parse.tokens)) for parse in parses]
     return [trained.vocab.sentence(parse.tokens, parse.heads) for parse in cut]
 

@@ -13,16 +13,16 @@ from heedful.runtime.engine.session import OrtSession
 from heedful.text.arrays import Floats
 from heedful.text.batch import collate
 from heedful.text.kinds import HEAD_INPUTS
-from heedful.text.parse import Parse, ParseJob
+from heedful.text.parse import Parse
 
 SENTENCES = tuple(Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines())
 
 
-def golden(bundle: Bundle, parse: Callable[[Sequence[ParseJob]], Sequence[Parse]]) -> Golden:
+def golden(bundle: Bundle, parse: Callable[[Sequence[str], int, bool], Sequence[Parse]]) -> Golden:
     """The outputs of the bundle's graphs for the golden sentences, with their words and trees."""
     card, vocab = bundle.card, bundle.vocab
-    jobs = [ParseJob(text, card.max_tokens, card.tree) for text in SENTENCES]
-    parses = [parsed.first(vocab.fitting(parsed.tokens)) for parsed in parse(jobs)]
+    uncut = parse(SENTENCES, card.max_tokens, card.tree)
+    parses = [parsed.first(vocab.fitting(parsed.tokens)) for parsed in uncut]
     sentences = collate([vocab.sentence(parse.tokens, parse.heads) for parse in parses])
     head = open_head(bundle)
     by_precision: dict[Precision, Outputs] = {}

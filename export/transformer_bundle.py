@@ -107,7 +107,7 @@ def import_encoder(name: str, out: Path, parser: Parser, *, int8: bool, command:
         ),
         "licence": _licence(place),
     }
-    bundle = Bundle(out, card_of(out.name, fields, files), files, lexicon)
+    bundle = Bundle(card_of(out.name, fields, files), files, lexicon)
     if int8:
         bundle = _in_int8(bundle, model, parser)
     content = golden(bundle, parser.parse).to_bytes()
@@ -121,7 +121,7 @@ def _in_int8(exact: Bundle, model: nn.Module, parser: Parser) -> Bundle:
         {**exact.files, **graphs.files},
         exact.card.fields() | {"int8": unmeasured(graphs)},
     )
-    bundle = Bundle(exact.folder, card_of(exact.card.name, fields, files), files, exact.vocab)
+    bundle = Bundle(card_of(exact.card.name, fields, files), files, exact.vocab)
     vectors = golden(exact, parser.parse).outputs["float32"].vectors
     cosines = (vectors * golden(bundle, parser.parse).outputs["int8"].vectors).sum(axis=1)
     if not cosines.min() >= LEAST_COSINE:

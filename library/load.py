@@ -48,7 +48,7 @@ def load(
         if number is not None and not is_count(number):
             raise StartupError(f"{name} is {number!r}: give a whole number from 1")
     folder = bundle_folder(model, models)
-    stored = bundle.decode(folder, *bundle.read_files(folder))
+    stored = bundle.decode(*bundle.read_files(folder))
     pipeline = parser or shipped.parser_folder(folder.parent)
     # A GPU runs one large batch at a time; on a CPU several small batches are faster than a large one over threads.
     resolved, count = resolve(device), threads or usable_cores()

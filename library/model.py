@@ -45,7 +45,7 @@ from heedful.runtime.model_registry import KINDS, Task, check_parser, is_sentime
 from heedful.runtime.zero_shot import Labels, ZeroShot
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.forks import ForkSafe
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 
 T = TypeVar("T")
 
@@ -291,9 +291,9 @@ class Model(ForkSafe):
         A missing value (None, NaN, pandas' NA) cannot be read.
         """
         inputs = text_inputs(texts, "texts", missing_is_blank=True)
-        limit = self.card.max_tokens
-        jobs = [ParseJob(text_of(text), limit, tree=False) for text in inputs.items]
-        parses = map(self._loaded.fit, run_now(parse(self._parser, jobs), self._threads))
+        items = list(map(text_of, inputs.items))
+        steps = parse(self._parser, items, self.card.max_tokens, tree=False)
+        parses = map(self._loaded.fit, run_now(steps, self._threads))
         return np.array(
             [
                 is_text(text) and len(parse) > 0 and (truncate or not parse.cut)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +21,6 @@ Precision = Literal["float32", FewerBits]
 """Types of a vector's values, by the names of sentence-transformers and Cohere."""
 
 
-class Timing(NamedTuple):
-    """Seconds. `parse` and `queue` include waiting for other requests' texts and for the session."""
-
-    parse: float = 0.0
-    queue: float = 0.0
-    inference: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Trust:
     """How far the answer to a text or a pair can be trusted."""
@@ -40,11 +32,10 @@ class Trust:
 
 @dataclass(slots=True)
 class Result(Generic[T]):
-    """An answer, the card of the model that gave it, its counts and times."""
+    """An answer, the card of the model that gave it, and its counts."""
 
     value: T
     card: Card
-    timing: Timing
     inputs: int
     truncated: int  # inputs that were cut
     tokens: int

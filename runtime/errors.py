@@ -71,10 +71,7 @@ class TooManyInputs(RequestError):
 
 class Overloaded(RequestError):
     code = "overloaded"
-
-    def __init__(self, message: str, *, retry_after: int) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after  # seconds
+    retry_after = 1  # second
 
 
 class Unavailable(RequestError):

@@ -1,7 +1,6 @@
 """A model's answers: texts -> vectors and probabilities, as requests that an engine runs."""
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,11 +19,10 @@ from heedful.runtime.answers import (
     log_softmax,
     unit_rows,
 )
-from heedful.runtime.bundles.card import Card
-from heedful.runtime.engine.cache import VectorCache
+from heedful.runtime.engine.cache import Key, VectorCache
 from heedful.runtime.engine.windows import split
-from heedful.runtime.engine.work import Request, Steps, encode, parse
-from heedful.runtime.errors import BadInput
+from heedful.runtime.engine.work import Request, Steps, Work, parse
+from heedful.runtime.errors import BadInput, InferenceFailed
 from heedful.runtime.explain.explain import (
     ExplainResult,
     check_length,
@@ -40,7 +38,7 @@ from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
 from heedful.text.opposites import is_opposite
 from heedful.text.pairs import in_pairs, nearest_sentences
-from heedful.text.parse import Parse, ParseJob, Parser
+from heedful.text.parse import Parse, Parser
 from heedful.text.roles import are_roles_exchanged
 
 T = TypeVar("T")
@@ -61,15 +59,9 @@ class Inference:
     model: LoadedModel
     parser: Parser
     max_rows: int = sys.maxsize
-    bulk: bool = False
-    """Whether its requests wait while others are answered."""
     cache: VectorCache | None = None
     answered: list[tuple[LoadedModel, Floats, int]] = field(default_factory=list)
     """Collects the vectors of answered inputs (`runtime.out_of_distribution`)."""
-
-    @property
-    def card(self) -> Card:
-        return self.model.card
 
     def embed(
         self,
@@ -120,7 +112,7 @@ class Inference:
 
         With `raw` logits instead.
         """
-        finish = np.asarray if raw else partial(head_scores, self.card)
+        finish = np.asarray if raw else partial(head_scores, self.model.card)
         return self.request(inputs, self._score(inputs, truncate, finish, trust))
 
     def relatedness(
@@ -151,7 +143,7 @@ class Inference:
         """The request of these steps. Raises BadInput, TooManyInputs."""
         rows = inputs.count_rows(self.max_rows)
         inputs.check_texts()
-        return Request(steps, rows, self.bulk)
+        return Request(steps, rows)
 
     def _explain(
         self, inputs: Inputs, options: ExplainOptions, truncate: bool
@@ -163,10 +155,10 @@ class Inference:
         explained = yield from explain(parsed, options)
         vectors = np.concatenate([sentence.embedding for sentence in explained.sentences])
         self.answered.append((self.model, vectors, parsed.texts_per_row))
-        result = parsed.result(explained, explained.waited, explained.seconds)
+        result = parsed.result(explained)
         if not options.trust:
             return result
-        scores = explained.scores if self.card.labels else None
+        scores = explained.scores if self.model.card.labels else None
         return replace(result, trust=parsed.trust(vectors, scores))
 
     def _vectors(
@@ -178,10 +170,9 @@ class Inference:
         if long:
             result = yield from self._mean(inputs, long, finish)
             return replace(result, out_of_domain=parsed.result(None).out_of_domain)
-        encoded = yield from encode(self.model.encoder, parsed.sentences, self.cache)
-        self.answered.append((self.model, encoded.vectors, parsed.texts_per_row))
-        sentences = encoded.vectors[:, : self.model.card.dimension]
-        return parsed.result(finish(sentences), encoded.queue, encoded.inference)
+        vectors = yield from self.encode(parsed.sentences)
+        self.answered.append((self.model, vectors, parsed.texts_per_row))
+        return parsed.result(finish(vectors[:, : self.model.card.dimension]))
 
     def _mean(
         self, inputs: Inputs, long: Sequence[int], finish: Callable[[Floats], T]
@@ -190,10 +181,10 @@ class Inference:
         windows = yield from split(inputs, long, self.model, self.parser)
         # Cut, because a window may have more tokens than the same part of its text had.
         parsed = yield from self.read(windows.inputs(), truncate=True)
-        encoded = yield from encode(self.model.encoder, parsed.sentences, self.cache)
-        sentences = encoded.vectors[:, : self.card.dimension]
-        means = windows.means(sentences, [len(sentence) for sentence in parsed.sentences])
-        result = parsed.result(finish(means), encoded.queue, encoded.inference)
+        vectors = yield from self.encode(parsed.sentences)
+        lengths = [len(sentence) for sentence in parsed.sentences]
+        means = windows.means(vectors[:, : self.model.card.dimension], lengths)
+        result = parsed.result(finish(means))
         return replace(result, inputs=len(inputs), truncated=windows.truncated, averaged=len(long))
 
     def _score(
@@ -210,25 +201,21 @@ class Inference:
         if self.model.card.kind == "nli":
             nearest = yield from self._nearest(parsed.parses)
         sentences = [*parsed.sentences, *nearest.values()]
-        encoded = yield from encode(self.model.encoder, sentences, self.cache)
+        encoded = yield from self.encode(sentences)
         count, step = len(parsed.sentences), inputs.texts_per_row
-        vectors = encoded.vectors[:count]
-        logits, seconds = yield from self.model.logits(
-            *[vectors[side::step] for side in range(step)]
-        )
+        vectors = encoded[:count]
+        logits = yield from self.model.logits(*[vectors[side::step] for side in range(step)])
         if nearest:
             rows = list(nearest)
-            premises, hypotheses = encoded.vectors[count:], vectors[1::2][rows]
-            nearest_logits, more_seconds = yield from self.model.logits(premises, hypotheses)
-            seconds += more_seconds
+            nearest_logits = yield from self.model.logits(encoded[count:], vectors[1::2][rows])
             logits[rows] = (log_softmax(logits[rows]) + log_softmax(nearest_logits)) / 2
         if self.model.card.kind == "nli":
             yield from self._check_entailed(parsed.parses, logits)
         self.answered.append((self.model, vectors, parsed.texts_per_row))
-        result = parsed.result(finish(logits), encoded.queue, seconds + encoded.inference)
+        result = parsed.result(finish(logits))
         if not trust:
             return result
-        scores = head_scores(self.card, logits) if self.card.labels else None
+        scores = head_scores(self.model.card, logits) if self.model.card.labels else None
         return replace(result, trust=parsed.trust(vectors, scores))
 
     def _nearest(self, parses: Sequence[Parse]) -> Steps[dict[int, Sentence]]:
@@ -243,7 +230,7 @@ class Inference:
 
     def _check_entailed(self, parses: Sequence[Parse], logits: Floats) -> Steps[None]:
         """Change the logits (N, 3) of entailed hypotheses that say something else in the words of their premises."""
-        labels = self.card.labels
+        labels = self.model.card.labels
         entailment = labels.index("entailment")
         for count, row in enumerate(np.flatnonzero(logits.argmax(1) == entailment).tolist(), 1):
             premise, hypothesis = parses[2 * row : 2 * row + 2]
@@ -275,11 +262,10 @@ class Inference:
         which inputs of two texts a row are too, an NLI model reads texts, but no client's trees, as `text.pairs` says.
         """
         model, card = self.model, self.model.card
-        began = time.perf_counter()
         limit = min(card.max_tokens, max_tokens or card.max_tokens)
         items = inputs.items if parses is None else parses
-        jobs = [ParseJob(item, limit, tree or card.tree) for item in items if isinstance(item, str)]
-        parsed_texts = iter((yield from parse(self.parser, jobs)))
+        texts = [item for item in items if isinstance(item, str)]
+        parsed_texts = iter((yield from parse(self.parser, texts, limit, tree or card.tree)))
         parses = [
             next(parsed_texts) if isinstance(item, str) else item.first(limit) for item in items
         ]
@@ -298,5 +284,22 @@ class Inference:
             if begin:
                 yield None
             sentences += map(model.sentence, parses[begin : begin + ROWS_AT_ONCE])
-        seconds = time.perf_counter() - began
-        return Parsed(model, parses, sentences, inputs.texts_per_row, seconds)
+        return Parsed(model, parses, sentences, inputs.texts_per_row)
+
+    def encode(self, sentences: Sequence[Sentence]) -> Steps[Floats]:
+        """The sentences' vectors (N, W), in order, not scaled; equal ones are encoded once. Raises InferenceFailed."""
+        cache, version = self.cache, self.model.card.version
+        keys: list[Key] = [(version, sentence.key) for sentence in sentences]
+        distinct = dict(zip(keys, sentences, strict=True))
+        vectors = cache.get(list(distinct)) if cache is not None else {}
+        missing = {key: sentence for key, sentence in distinct.items() if key not in vectors}
+        work = Work(self.model.encoder, list(missing.values()))
+        yield work
+        for key, vector in zip(missing, work.outputs, strict=True):
+            vectors[key] = vector
+            if cache is not None:
+                cache.put(key, vector)
+        rows = np.array([vectors[key] for key in keys])
+        if not np.isfinite(rows).all():
+            raise InferenceFailed("the model gave NaN or infinity")
+        return rows

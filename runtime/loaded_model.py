@@ -21,7 +21,7 @@ from heedful.text.batch import Sentence
 from heedful.text.errors import GraphError
 from heedful.text.graph import CUDA
 from heedful.text.kinds import HEAD_INPUTS
-from heedful.text.parse import Parse, ParseJob, Parser
+from heedful.text.parse import Parse, Parser
 from heedful.text.whole_text import WholeText
 
 REMEDY = "copy the bundle again, export it again, or serve it where it was made"
@@ -116,10 +116,9 @@ class LoadedModel:
             return []
         moved = []
         if parser:
-            limit, tree = self.card.max_tokens, self.card.tree
-            jobs = [ParseJob(text, limit, tree) for text in self.golden.texts]
-            parses = map(self.fit, (yield from parse(parser, jobs)))
-            moved = self.golden.moved_trees(parses, self.card)
+            texts, card = self.golden.texts, self.card
+            parses = yield from parse(parser, texts, card.max_tokens, card.tree)
+            moved = self.golden.moved_trees(map(self.fit, parses), card)
         pairs = zip(self.golden.tokens, self.golden.heads, strict=True)
         sentences = [self.vocab.sentence(tokens, heads) for tokens, heads in pairs]
         work = Work(self.encoder, sentences)
@@ -127,7 +126,7 @@ class LoadedModel:
         vectors = np.array(work.outputs)
         logits = None
         if self._head:
-            logits, _ = yield from self.logits(*sides(self.card, vectors))
+            logits = yield from self.logits(*sides(self.card, vectors))
             logits *= np.float32(self.card.temperature)  # raw, as calibration does not change them
         current = outputs(self.card, vectors, logits)
         self.deviation = self.golden.deviation(current, self.precision)
@@ -144,8 +143,8 @@ class LoadedModel:
             return self.vocab.sentence_of(parse)
         return self.vocab.sentence(parse.tokens, parse.heads)
 
-    def logits(self, *sides: Floats) -> Steps[tuple[Floats, float]]:
-        """The head's logits (N, C), divided by the card's temperature, for an array (N, D) per side; and its seconds.
+    def logits(self, *sides: Floats) -> Steps[Floats]:
+        """The head's logits (N, C), divided by the card's temperature, for an array (N, D) per side.
 
         Raises InferenceFailed.
         """
@@ -155,7 +154,7 @@ class LoadedModel:
         logits: Floats = np.array(work.outputs)
         if not np.isfinite(logits).all():
             raise InferenceFailed("the model gave NaN or infinity")
-        return logits / np.float32(self.card.temperature), work.seconds
+        return logits / np.float32(self.card.temperature)
 
 
 def _open(

@@ -1,4 +1,4 @@
-"""A request's texts as the model reads them, and its answer with counts and times."""
+"""A request's texts as the model reads them, and its answer with counts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from heedful.runtime.answers import Result, Timing, TokenizedText, Trust
+from heedful.runtime.answers import Result, TokenizedText, Trust
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
@@ -24,7 +24,6 @@ class Parsed:
     parses: Sequence[Parse]
     sentences: Sequence[Sentence]
     texts_per_row: int
-    seconds: float
 
     def first(self, count: int) -> Self:
         return replace(self, parses=self.parses[:count], sentences=self.sentences[:count])
@@ -57,8 +56,8 @@ class Parsed:
             )
         return rows
 
-    def result(self, value: T, queue: float = 0.0, inference: float = 0.0) -> Result[T]:
-        """The value with its counts and times, both in seconds."""
+    def result(self, value: T) -> Result[T]:
+        """The value with its counts."""
         step = self.texts_per_row
         unlisted = list(map(self.model.vocab.unlisted, self.sentences))
         cut = [parse.cut for parse in self.parses]
@@ -69,7 +68,6 @@ class Parsed:
         return Result(
             value=value,
             card=self.model.card,
-            timing=Timing(self.seconds, queue, inference),
             inputs=len(unlisted) // step,
             truncated=sum(map(any, zip(*[iter(cut)] * step, strict=True))),
             tokens=sum([len(parse.tokens) for parse in self.parses]),

@@ -54,14 +54,6 @@ class Options:
     cache_items: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SelfTest:
-    """Results by model. A model without golden vectors has no deviation."""
-
-    deviations: Mapping[str, float | None]  # largest change of a value of a vector of length 1
-    moved: Mapping[str, list[str]]  # changes in words, of the models that have changed
-
-
 class Service:
     """The bundles of a folder, served from an event loop."""
 
@@ -97,7 +89,9 @@ class Service:
         self.refused: tuple[str, ...] = ()
         """Why the last reload left models unchanged, a line each."""
         self._testing = asyncio.Lock()
-        self._last_test: tuple[float, SelfTest] | None = None  # its time and its result
+        self._last_test: tuple[float, Mapping[str, list[str]]] | None = (
+            None  # its time and its result
+        )
         self.state: Literal["starting", "started", "stopping"] = "starting"
         """When it is stopping, it takes no more requests."""
         self._is_untrimmed = False  # whether requests have used memory since the last trim
@@ -114,8 +108,8 @@ class Service:
         """Each model's largest change of a golden vector, at the last check; None without golden vectors."""
         return {name: model.deviation for name, model in self.registry.models.items()}
 
-    def bind(self, task: Task, model: str | None = None, *, bulk: bool = False) -> Inference:
-        """The model for a request's task. A bulk request waits while others are answered.
+    def bind(self, task: Task, model: str | None = None) -> Inference:
+        """The model for a request's task.
 
         Raises UnknownModel, WrongTask, and Unavailable unless the service has started.
         """
@@ -126,9 +120,8 @@ class Service:
             )
         chosen = self.registry.choose(task, model)
         max_rows = self.options.max_batch_inputs
-        return Inference(
-            chosen, self._parser, max_rows, bulk, self._cache, self._out_of_distribution.answered
-        )
+        answered = self._out_of_distribution.answered
+        return Inference(chosen, self._parser, max_rows, self._cache, answered)
 
     def zero_shot(self, first: Inference, *, named: bool) -> ZeroShot:
         """Zero-shot classification only by a bound model if the client has `named` it, or if it is no embedding model.
@@ -136,16 +129,19 @@ class Service:
         Else by the default NLI model too and, with it, by the sentiment model, if they are loaded.
         """
         inferences = [first]
-        if not named and first.card.kind == "embedding" and "nli" in self.registry.defaults:
-            inferences.append(self.bind("nli", bulk=first.bulk))
+        if not named and first.model.card.kind == "embedding" and "nli" in self.registry.defaults:
+            inferences.append(self.bind("nli"))
             if sentiment := self.registry.sentiment:
-                inferences.append(self.bind("classify", sentiment, bulk=first.bulk))
+                inferences.append(self.bind("classify", sentiment))
         return ZeroShot(inferences)
 
-    async def answer(self, request: Request[T]) -> T:
-        """The result of a bound model's request. Raises what `Engine.answer` raises."""
+    async def answer(self, request: Request[T], *, bulk: bool = False) -> T:
+        """The result of a bound model's request. A bulk request waits while others are answered.
+
+        Raises what `Engine.answer` raises.
+        """
         self._is_untrimmed = True
-        return await self._engine.answer(request)
+        return await self._engine.answer(request, bulk=bulk)
 
     async def start(self) -> None:
         """Load the bundles and the parser, unless they are loaded already.
@@ -184,10 +180,11 @@ class Service:
             await asyncio.to_thread(trim_heap)
             return reloaded
 
-    async def self_test(self) -> SelfTest:
+    async def self_test(self) -> Mapping[str, list[str]]:
         """Run the golden sentences of all models, at most once in SELF_TEST_INTERVAL.
 
-        Raises InferenceFailed, Unavailable.
+        Returns the changes, in words, of each model that has changed; `deviations` are up to date then. Raises
+        InferenceFailed, Unavailable.
         """
         async with self._testing:
             now = time.monotonic()
@@ -195,13 +192,13 @@ class Service:
                 self._last_test = now, await self.answer(Request(self._golden(), rows=1))
             return self._last_test[1]
 
-    def _golden(self) -> Steps[SelfTest]:
+    def _golden(self) -> Steps[Mapping[str, list[str]]]:
         """Parse and encode the golden sentences again, without the cache."""
-        models, moved = self.registry.models, {}
-        for name, model in models.items():
+        moved = {}
+        for name, model in self.registry.models.items():
             if changes := (yield from model.moved(self._parser)):
                 moved[name] = changes
-        return SelfTest({name: model.deviation for name, model in models.items()}, moved)
+        return moved
 
     async def stop(self, timeout: float) -> None:
         """Refuse new requests, answer those in flight within `timeout` seconds, fail the others, and end the engine."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from heedful.runtime.answers import Result, head_scores, log_softmax, sigmoid, softmax, unit_rows
-from heedful.runtime.engine.work import Request, Steps, encode
+from heedful.runtime.engine.work import Request, Steps
 from heedful.runtime.errors import BadInput
 from heedful.runtime.inference import Inference
 from heedful.runtime.inputs import Inputs
@@ -104,12 +104,11 @@ class ZeroShot:
         texts = replace(
             inputs, items=[*inputs.items, *sentences.items], paths=[*inputs.paths, *sentences.paths]
         )
-        tree = any(inference.card.tree for inference in self.inferences)
+        tree = any(inference.model.card.tree for inference in self.inferences)
         parses: Sequence[Parse] | None = None  # of the texts, for all models
         parsed_texts: list[tuple[Parsed, Floats]] = []
-        parse_seconds = queue_seconds = seconds = 0.0
         for inference in self.inferences:
-            model, kind = inference.model, inference.card.kind
+            model, kind = inference.model, inference.model.card.kind
             if kind != "embedding":  # the first sentence of each label
                 step = (len(texts) - count) // label_count
                 rows = [*range(count), *range(count, len(texts), step)]
@@ -123,30 +122,23 @@ class ZeroShot:
                 texts, truncate=truncate, tree=tree, parses=parses, pairs=True
             )
             parses = parses or parsed.parses
-            encoded = yield from encode(model.encoder, parsed.sentences, inference.cache)
-            vectors, label_vectors = encoded.vectors[:count], encoded.vectors[count:]
-            parse_seconds += parsed.seconds
-            queue_seconds += encoded.queue
-            seconds += encoded.inference
+            encoded = yield from inference.encode(parsed.sentences)
+            vectors, label_vectors = encoded[:count], encoded[count:]
             inference.answered.append((model, vectors, 1))
             if kind == "embedding":
                 by_label = label_vectors.reshape(label_count, -1, label_vectors.shape[1])
                 scores += yield from _by_cosine(model.card.dimension, vectors, by_label)
                 none += COSINE_WEIGHT * NONE_COSINE
             elif kind == "nli":
-                entailment, head_seconds = yield from _by_entailment(model, vectors, label_vectors)
-                scores += entailment
+                scores += yield from _by_entailment(model, vectors, label_vectors)
                 none += math.log(NONE_ENTAILMENT)
-                seconds += head_seconds
             else:
-                logits, head_seconds = yield from model.logits(encoded.vectors)
+                logits = yield from model.logits(encoded)
                 scores += _by_polarity(head_scores(model.card, logits), model.card.labels, count)
-                seconds += head_seconds
             parsed_texts.append((parsed.first(count), vectors))
         answer = _probabilities(scores, none, multi=labels.multi or label_count == 1)
         parsed, vectors = parsed_texts[0]
-        parsed = replace(parsed, seconds=parse_seconds)
-        result = parsed.result(answer, queue_seconds, seconds)
+        result = parsed.result(answer)
         return replace(result, trust=parsed.trust(vectors, answer[:, :-1])) if trust else result
 
 
@@ -160,19 +152,16 @@ def _by_cosine(width: int, texts: Floats, labels: Floats) -> Steps[Doubles]:
     return scores
 
 
-def _by_entailment(
-    model: LoadedModel, texts: Floats, labels: Floats
-) -> Steps[tuple[Doubles, float]]:
-    """Log probabilities (N, L) that texts (N, D) entail the labels' sentences (L, D), and the seconds of the head."""
-    scores, seconds = np.empty((len(texts), len(labels))), 0.0
+def _by_entailment(model: LoadedModel, texts: Floats, labels: Floats) -> Steps[Doubles]:
+    """Log probabilities (N, L) that texts (N, D) entail the labels' sentences (L, D)."""
+    scores = np.empty((len(texts), len(labels)))
     for rows in _parts(len(texts), len(labels)):
         premises = np.repeat(texts[rows], len(labels), axis=0)
         hypotheses = np.tile(labels, (len(texts[rows]), 1))
-        logits, head_seconds = yield from model.logits(premises, hypotheses)
+        logits = yield from model.logits(premises, hypotheses)
         logs = log_softmax(logits)[:, model.card.labels.index("entailment")]
         scores[rows] = logs.reshape(-1, len(labels))
-        seconds += head_seconds
-    return scores, seconds
+    return scores
 
 
 def _by_polarity(sentiment: Doubles, labels: Sequence[str], count: int) -> Doubles:

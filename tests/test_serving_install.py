@@ -12,7 +12,7 @@ import httpx
 import numpy as np
 import pytest
 
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from tests.deploy.test_docker import COPIED, LOCKED, OWN, SLIM
 from tests.process import PATIENCE, ROOT, Process, output
 
@@ -122,7 +122,7 @@ def test_spacy_alone_loads_the_shipped_pipeline(python: Path, tmp_path: Path) ->
     )
     found = json.loads(run(python, script, ROOT / "bundles" / "parser", cwd=tmp_path))
     parser = Parser.load(ROOT / "bundles" / "parser")
-    (kids,) = parser.parse([ParseJob("Two kids wash their hands.", 64, tree=True)])
+    (kids,) = parser.parse(["Two kids wash their hands."], 64, tree=True)
     expected = zip(kids.tokens, kids.starts, kids.heads.tolist(), kids.deps, strict=True)
     assert list(map(tuple, found[-1])) == list(expected)
     assert [text for text, *_ in found[0]][:5] == ["It", "is", "n’t", " <b>", "good"]

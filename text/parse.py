@@ -1,12 +1,12 @@
 """Text -> tokens with character offsets and, on request, the dependency tree (spaCy)."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import spacy
@@ -85,14 +85,6 @@ class Parse:
         return replace(self.without(range(count, len(self))), cut=True)
 
 
-class ParseJob(NamedTuple):
-    """A text to tokenize up to `max_tokens`, with or without its tree."""
-
-    text: str
-    max_tokens: int
-    tree: bool
-
-
 class Parser:
     """A spaCy pipeline reduced to its tokenizer and its dependency parser. Threads may share it."""
 
@@ -140,17 +132,13 @@ class Parser:
                 nlp.remove_pipe(pipe)
         return cls(nlp, f"{nlp.meta['lang']}_{nlp.meta['name']}", fingerprint(nlp.path))
 
-    def parse(self, jobs: Sequence[ParseJob]) -> list[Parse]:
-        """A parse for each job, in order. That of a text without a token is empty."""
-        texts = [self.tokenizer.tokenize(job.text, job.max_tokens) for job in jobs]
-        with_tree = self.texts_with_tree(jobs, texts)
-        trees = iter(run_in_batches(self.trees, with_tree) if self.trees else ())
-        return parses_of(jobs, texts, trees)
-
-    def texts_with_tree(self, jobs: Sequence[ParseJob], texts: Sequence[Tokens]) -> list[Tokens]:
-        """The texts of the jobs that have a tree; none without a parser."""
-        pairs = zip(jobs, texts, strict=True)
-        return [tokens for job, tokens in pairs if job.tree and tokens.forms] if self.trees else []
+    def parse(self, texts: Sequence[str], max_tokens: int, tree: bool) -> list[Parse]:
+        """The first `max_tokens` tokens of each text, in order, with or without their tree; of some texts none."""
+        read = [self.tokenizer.tokenize(text, max_tokens) for text in texts]
+        trees: Sequence[Tree] = ()
+        if tree and self.trees:
+            trees = run_in_batches(self.trees, [tokens for tokens in read if tokens.forms])
+        return parses_of(texts, read, trees, tree)
 
 
 class PipelineTrees(ForkSafe):
@@ -198,15 +186,16 @@ def tree_of(doc: Doc) -> Tree:
 
 
 def parses_of(
-    jobs: Sequence[ParseJob], texts: Sequence[Tokens], trees: Iterator[Tree]
+    texts: Sequence[str], read: Sequence[Tokens], trees: Iterable[Tree], tree: bool
 ) -> list[Parse]:
-    """The parses of jobs from tokens and the trees of `Parser.texts_with_tree`. Without trees, tokens are roots."""
+    """The parses of texts from their tokens and the trees of those with a token; without trees, tokens are roots."""
+    remaining = iter(trees)
     parses = []
-    for job, tokens in zip(jobs, texts, strict=True):
+    for text, tokens in zip(texts, read, strict=True):
         count = len(tokens.forms)
-        flat = np.arange(count), (ROOT,) * count if job.tree else ()
-        heads, relations = next(trees, flat) if job.tree and count else flat
-        parses.append(Parse(job.text, tokens.forms, heads, relations, tokens.cut, tokens.spans))
+        flat = np.arange(count), (ROOT,) * count if tree else ()
+        heads, relations = next(remaining, flat) if count else flat
+        parses.append(Parse(text, tokens.forms, heads, relations, tokens.cut, tokens.spans))
     return parses
 
 

@@ -94,11 +94,6 @@ class Pieces:
         return len(sentence) - int(np.count_nonzero(self.known(sentence)))
 
     @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read a file that `save` wrote. Raises ValueError."""
-        return cls.read(path.read_bytes())
-
-    @classmethod
     def read(cls, content: bytes) -> Self:
         """The tokenizer in the bytes of a `tokenizer.json` that holds its limit. Raises ValueError."""
         try:

@@ -1,7 +1,6 @@
 """Word <-> id. The file has a word per line; the line number is the id."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -10,7 +9,7 @@ import numpy.typing as npt
 
 from heedful.text import composition
 from heedful.text.arrays import Ints
-from heedful.text.batch import PAD, Sentence
+from heedful.text.batch import Sentence
 from heedful.text.plain import CACHED_WORDS, MAX_CACHED_LENGTH, STRETCHED, plain_word
 
 UNKNOWN = 1
@@ -83,20 +82,9 @@ class Vocab:
         ids: list[int] = sentence.ids.tolist()
         return ids.count(UNKNOWN)
 
-    def masked(self, sentence: Sentence, masked: Sequence[int]) -> Sentence:
-        """The sentence with the padding's vector, zero, in place of the words at `masked`."""
-        ids = sentence.ids.copy()
-        ids[list(masked)] = PAD
-        return replace(sentence, ids=ids)
-
-    @classmethod
-    def load(cls, path: Path, composed: int = 0) -> Self:
-        """Read a file that `save` wrote. Raises ValueError."""
-        return cls.read(path.read_bytes(), composed)
-
     @classmethod
     def read(cls, content: bytes, composed: int = 0) -> Self:
-        """The vocabulary in a file's bytes. Raises ValueError."""
+        """The vocabulary in the bytes of a file that `save` wrote. Raises ValueError."""
         lines = content.decode().split("\n")
         if tuple(lines[:2]) != SPECIAL or lines[-1] != "":
             raise ValueError(f"is not a vocabulary: it must begin with {SPECIAL}, a word per line")

@@ -16,7 +16,7 @@ from heedful.runtime.engine.session import OrtSession
 from heedful.runtime.explain.graph import ExplainGraph
 from heedful.text.arrays import Floats, Ints
 from heedful.text.batch import Batch, Sentence, collate
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from heedful.training.data import class_numbers, labels
 from heedful.training.metrics import dev_metric
 from heedful.training.tasks.base import Example, Task
@@ -41,7 +41,7 @@ class ControlScores:
         self._head = open_head(bundle)
         texts = list(dict.fromkeys(text for example in examples for text in example.texts))
         card = bundle.card
-        parses = parser.parse([ParseJob(text, card.max_tokens, card.tree) for text in texts])
+        parses = parser.parse(texts, card.max_tokens, card.tree)
         cut = [parse.first(bundle.vocab.fitting(parse.tokens)) for parse in parses]
         self._sentences = [bundle.vocab.sentence(parse.tokens, parse.heads) for parse in cut]
         self._rows = {text: i for i, text in enumerate(texts)}

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import chain, pairwise
 from multiprocessing import get_context
 from pathlib import Path
@@ -17,7 +17,7 @@ from rich.progress import track
 
 from heedful.files.atomic import write_arrays
 from heedful.text.arrays import Ints
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.plain import plain_word
 from heedful.text.vocab import Vocab
@@ -88,8 +88,11 @@ def _parser(pipeline: str | None) -> Parser:
     return Parser.load(pipeline)
 
 
-def _parse_chunk(pipeline: str | None, jobs: list[ParseJob]) -> list[TokensAndHeads]:
-    return [(parse.tokens, parse.heads.tolist()) for parse in _parser(pipeline).parse(jobs)]
+def _parse_chunk(
+    pipeline: str | None, max_tokens: int, tree: bool, texts: list[str]
+) -> list[TokensAndHeads]:
+    parses = _parser(pipeline).parse(texts, max_tokens, tree)
+    return [(parse.tokens, parse.heads.tolist()) for parse in parses]
 
 
 def parse(
@@ -109,20 +112,22 @@ def parse(
     distinct = list(dict.fromkeys(texts))
     settings = f"{fingerprint} {max_tokens} {tree} {PARSE_VERSION}\n".encode()
     key = chain([settings], (text.encode() + b"\0" for text in distinct))
-    jobs = [ParseJob(text, max_tokens, tree) for text in distinct]
-    arrays = cached(cache_dir, key, lambda: _arrays(_parse(pipeline, jobs)))
+    parse_chunk = partial(_parse_chunk, pipeline, max_tokens, tree)
+    arrays = cached(cache_dir, key, lambda: _arrays(_parse(parse_chunk, distinct)))
     tokens, lengths = arrays["tokens"].tobytes().decode().split("\n"), arrays["lengths"]
     bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     index = {text: i for i, text in enumerate(distinct) if lengths[i]}
     return Parsed(index, tokens, arrays["heads"], bounds)
 
 
-def _parse(pipeline: str | None, jobs: list[ParseJob]) -> list[TokensAndHeads]:
-    chunks = [jobs[start : start + CHUNK] for start in range(0, len(jobs), CHUNK)]
+def _parse(
+    parse_chunk: Callable[[list[str]], list[TokensAndHeads]], texts: list[str]
+) -> list[TokensAndHeads]:
+    chunks = [texts[start : start + CHUNK] for start in range(0, len(texts), CHUNK)]
     if len(chunks) == 1:  # starting a process takes longer than parsing this
-        return _parse_chunk(pipeline, jobs)
+        return parse_chunk(texts)
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        results = pool.map(_parse_chunk, [pipeline] * len(chunks), chunks)
+        results = pool.map(parse_chunk, chunks)
         return [parse for chunk in track(results, "parsing", len(chunks)) for parse in chunk]
 
 

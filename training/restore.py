@@ -74,10 +74,10 @@ def read_words(folder: Path, config: RunConfig) -> tuple[Lexicon, torch.Tensor |
         _require_file(folder, checkpoint.TOKENIZER)
         freeze_pieces = "pieces" in config.freeze
         module, _ = transformer.load(config.transformer, freeze_pieces=freeze_pieces)
-        return Pieces.load(folder / checkpoint.TOKENIZER), module
+        return Pieces.read((folder / checkpoint.TOKENIZER).read_bytes()), module
     _require_file(folder, checkpoint.VOCAB)
     try:
-        vocab = Vocab.load(folder / checkpoint.VOCAB, config.words.subword_rows)
+        vocab = Vocab.read((folder / checkpoint.VOCAB).read_bytes(), config.words.subword_rows)
     except ValueError as error:
         raise RunDamaged(f"{folder / checkpoint.VOCAB}: {error}; train again") from error
     return vocab, torch.zeros(len(vocab), config.words.dim)

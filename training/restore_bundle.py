@@ -53,7 +53,7 @@ def restore_bundle(folder: Path) -> Run:
         card = json.loads((folder / CARD).read_bytes())
         encoder = onnx.load(folder / ENCODER)
         head = onnx.load(folder / HEAD) if (folder / HEAD).is_file() else None
-        vocab = Vocab.load(folder / checkpoint.VOCAB, card["composed"])
+        vocab = Vocab.read((folder / checkpoint.VOCAB).read_bytes(), card["composed"])
     except (OSError, ValueError, DecodeError) as error:
         raise RunDamaged(f"{folder} cannot be read: {error}: copy the bundle again") from error
     names = {tensor.name for tensor in encoder.graph.initializer}

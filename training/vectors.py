@@ -110,7 +110,7 @@ class Table:
         if vectors is None:
             raise DataError(f"{folder} holds no table of word vectors: name another bundle")
         try:
-            words = Vocab.load(folder / VOCAB).words
+            words = Vocab.read((folder / VOCAB).read_bytes()).words
         except (FileNotFoundError, ValueError) as error:
             raise DataError(f"{folder / VOCAB}: {error}: copy the bundle again") from error
         if len(words) != len(vectors):
@@ -201,7 +201,7 @@ def frequent_words(name: str, count: int) -> tuple[list[str], int]:
     """
     path = Path(name)
     if (path / GRAPH).is_file():
-        words = Vocab.load(path / VOCAB).words[len(SPECIAL) :]
+        words = Vocab.read((path / VOCAB).read_bytes()).words[len(SPECIAL) :]
         return list(words[:count]), Table.bundle(path).look_up([words[0]]).shape[1]
     if not path.is_file():
         raise DataMissing(f"no word vectors {name}: name a bundle's folder or a GloVe text file")

@@ -19,14 +19,21 @@ from starlette.types import Message, Receive, Scope, Send
 from heedful.app import errors
 from heedful.app.errors import MalformedBody
 from heedful.app.http import body, ndjson
-from heedful.app.http.request_record import CLIENT_CLOSED, CLIENT_GONE, RECORD, Record, new_id
+from heedful.app.http.request_record import (
+    CLIENT_CLOSED,
+    CLIENT_GONE,
+    RECORD,
+    Record,
+    Timing,
+    new_id,
+)
 from heedful.app.http.responses import repeatable
 from heedful.app.schemas.openapi_responses import Documented, error_responses
 from heedful.app.schemas.response_bodies import ErrorEnvelope
 from heedful.app.state import AppState
 from heedful.runtime.answers import Result
 from heedful.runtime.engine.work import Request as EngineRequest
-from heedful.runtime.engine.work import Steps
+from heedful.runtime.engine.work import Steps, Waits
 from heedful.runtime.errors import Overloaded, RequestError, TimedOut
 from heedful.runtime.inference import Inference
 from heedful.runtime.model_registry import Task
@@ -57,7 +64,7 @@ class InferenceRequest(Request):
         # A loaded model's name is no alias.
         if model is not None and model not in service.registry.cards:
             model = self.service_state.settings.aliases.get(model, model)
-        inference = service.bind(task, model, bulk=self.record.bulk)
+        inference = service.bind(task, model)
         self.record.model = inference.model.card.name
         return inference
 
@@ -66,29 +73,26 @@ class InferenceRequest(Request):
         return self.service_state.settings.truncate if truncate is None else truncate
 
     async def run(
-        self,
-        engine_request: EngineRequest[Result[T]],
-        write: Callable[[T], Steps[Any]] | None = None,
+        self, request: EngineRequest[Result[T]], write: Callable[[T], Steps[Any]] | None = None
     ) -> Result[Any]:
         """The result of the engine's request, with its counts and times recorded.
 
         `write` makes the answer from the result's value, in steps too. Raises as `Service.answer`.
         """
-        if write:
-            steps = self._written(engine_request.steps, write)
-            engine_request = EngineRequest(steps, engine_request.rows, engine_request.bulk)
-        result = await self.service_state.service.answer(engine_request)
-        if not write:
-            self.record.result, self.record.answered = result, time.perf_counter()
-        return result
+        request.steps = self._recorded(request.steps, request.waits, write)
+        return await self.service_state.service.answer(request, bulk=self.record.bulk)
 
-    def _written(
-        self, steps: Steps[Result[T]], write: Callable[[T], Steps[Any]]
+    def _recorded(
+        self, steps: Steps[Result[T]], waits: Waits, write: Callable[[T], Steps[Any]] | None
     ) -> Steps[Result[Any]]:
         """The steps, and then those of writing their result's value."""
+        began, record = time.perf_counter(), self.record
         result: Result[Any] = yield from steps
-        self.record.result, self.record.answered = result, time.perf_counter()
-        result.value = yield from write(result.value)
+        record.result, record.answered = result, time.perf_counter()
+        parse, queue = record.answered - began - waits.total, max(waits.total - waits.batches, 0.0)
+        record.timing = Timing(parse, queue, waits.batches)
+        if write:
+            result.value = yield from write(result.value)
         return result
 
 

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -18,7 +18,7 @@ from heedful.app import errors
 from heedful.app.http.framework_errors import request_error
 from heedful.app.schemas import base
 from heedful.runtime.answers import Result
-from heedful.runtime.errors import Overloaded, RequestError, UnknownModel
+from heedful.runtime.errors import RequestError, UnknownModel
 
 if TYPE_CHECKING:  # these modules import Record
     from heedful.app.observability.metrics import Metrics
@@ -40,6 +40,14 @@ CHECK_SECONDS = 0.05
 """Between two checks of the requests in progress."""
 _SLASHES = re.compile("//+")
 _VALID_ID = re.compile(r"[!-~]{1,128}")  # printable ASCII: safe in a header and in a log line
+
+
+class Timing(NamedTuple):
+    """Seconds. `parse` is what waiting for models leaves, and includes waiting for other requests' texts."""
+
+    parse: float = 0.0
+    queue: float = 0.0
+    inference: float = 0.0
 
 
 @dataclass(slots=True)
@@ -64,6 +72,7 @@ class Record:
     started: float = field(default_factory=time.perf_counter)  # seconds
     answered: float | None = None  # when the result was ready and writing began
     result: Result[Any] | None = None
+    timing: Timing = field(default_factory=Timing)  # of the result
     status: int | None = None  # once the answer has begun
     refusal: str | None = None  # the error's code
     ignored: list[str] = field(default_factory=list)  # names of unknown fields
@@ -93,8 +102,6 @@ class Record:
         if isinstance(error, UnknownModel):
             self.model = "other"
         all_headers = {**errors.HEADERS.get(error.code, {}), **(headers or {})}
-        if isinstance(error, Overloaded):
-            all_headers["Retry-After"] = str(error.retry_after)
         body = errors.envelope(error, text=self.text_error)
         return Response(body, errors.status_of(error), all_headers, "application/json")
 
@@ -119,10 +126,9 @@ class Record:
         """The id, the stages' times in milliseconds (W3C Server-Timing), and the notes."""
         timing = f"total;dur={1000 * (time.perf_counter() - self.started):.3f}"
         if self.result is not None:
-            stages = self.result.timing
             timing = (
-                f"parse;dur={1000 * stages.parse:.3f}, queue;dur={1000 * stages.queue:.3f}, "
-                f"inference;dur={1000 * stages.inference:.3f}, {timing}"
+                f"parse;dur={1000 * self.timing.parse:.3f}, queue;dur={1000 * self.timing.queue:.3f}, "
+                f"inference;dur={1000 * self.timing.inference:.3f}, {timing}"
             )
         headers = [(b"x-request-id", self.id.encode()), (b"server-timing", timing.encode())]
         for name, value in self.notes().items():

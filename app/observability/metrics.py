@@ -186,7 +186,7 @@ class Metrics(Observer):
         if record.refusal:
             self._rejected[record.refusal].inc()
         if record.result is not None and record.answered is not None:
-            result, timing = record.result, record.result.timing
+            result, timing = record.result, record.timing
             self._tokens[model].inc(result.tokens)
             self._truncated[model].inc(result.truncated)
             self._composed[model].inc(result.unlisted)

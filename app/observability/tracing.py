@@ -78,8 +78,7 @@ class Tracing:
             span.set_status(Status(StatusCode.ERROR))
         if record.result is not None and record.answered is not None:
             span.set_attribute("heedful.inputs", record.result.inputs)
-            timing = record.result.timing
-            stages = {"parse": timing.parse, "queue": timing.queue, "inference": timing.inference}
+            stages = record.timing._asdict()
             start = record.answered - sum(stages.values())
             parent = set_span_in_context(span)
             for stage, seconds in stages.items():

@@ -53,7 +53,6 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=FLUSH_TIMEOUT,
             )
         )
-        self._state.running = self.server_state.tasks
         self._listen, self._at_once = listen, at_once
         self._fault: StartupError | ServiceFault | None = None
         self._tasks: set[asyncio.Task[None]] = set()

@@ -208,5 +208,5 @@ async def explain(body: explain_bodies.ExplainRequest, request: InferenceRequest
     result = await request.run(
         model.explain(inputs, options, truncate=request.truncates(body.truncate))
     )
-    fields = result.value.answer(model.card.name)
+    fields = result.value.answer(result.card.name)
     return responses.json({**fields, "trust": result.trust[0]} if body.trust else fields)

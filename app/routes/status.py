@@ -75,12 +75,12 @@ async def ready(
     fields: dict[str, Any] = {"status": "ready", "refused": service.refused}
     if not deep:
         return responses.json(fields)
-    test = await service.self_test()
+    moved = await service.self_test()
     state_of(request.app).metrics.golden(service.deviations)
-    if test.moved:
-        changes = "; ".join(f"{name}: {', '.join(moved)}" for name, moved in test.moved.items())
+    if moved:
+        changes = "; ".join(f"{name}: {', '.join(words)}" for name, words in moved.items())
         raise Unavailable(f"golden vectors: {changes}", code="golden_moved")
-    return responses.json({**fields, "golden": test.deviations})
+    return responses.json({**fields, "golden": service.deviations})
 
 
 @router.get(

@@ -57,7 +57,6 @@ class Bundle:
     `files` holds the checked contents, since the folder may be replaced at any time.
     """
 
-    folder: Path
     card: Card
     files: Mapping[str, bytes]
     vocab: Lexicon
@@ -70,7 +69,7 @@ def read(folder: Path) -> Bundle:
 
     Runs the graphs, but not the golden sentences. Raises BundleError, which names the bundle, the file and the reason.
     """
-    bundle = decode(folder.resolve(), *read_files(folder))
+    bundle = decode(*read_files(folder))
     check_graphs(bundle.files, bundle.card, bundle.vocab)
     for name in (EXPLAIN, EXPLAIN_INT8):
         if name in bundle.files:
@@ -78,8 +77,8 @@ def read(folder: Path) -> Bundle:
     return bundle
 
 
-def decode(folder: Path, card: Card, files: Mapping[str, bytes]) -> Bundle:
-    """The bundle of the folder's files. Opens no graph: LoadedModel checks those that it serves. Raises BundleError."""
+def decode(card: Card, files: Mapping[str, bytes]) -> Bundle:
+    """The bundle of the card's files. Opens no graph: LoadedModel checks those that it serves. Raises BundleError."""
     golden = typical = None
     file = TOKENIZER if card.pieces else VOCAB
     try:
@@ -94,7 +93,7 @@ def decode(folder: Path, card: Card, files: Mapping[str, bytes]) -> Bundle:
             typical = Typical.read(files[file], card.dimension)
     except ValueError as error:
         raise BundleError(card.name, file, str(error)) from error
-    return Bundle(folder, card, files, vocab, golden, typical)
+    return Bundle(card, files, vocab, golden, typical)
 
 
 def read_files(folder: Path) -> tuple[Card, dict[str, bytes]]:

@@ -136,7 +136,7 @@ class BundleLoader:
             return old
         if parser:
             check_parser(card, parser)
-        model = LoadedModel(bundle.decode(folder, card, files), self.device, self.threads)
+        model = LoadedModel(bundle.decode(card, files), self.device, self.threads)
         model.warm()
         model.check_golden()
         return model

@@ -10,8 +10,8 @@ from heedful.text.arrays import Floats
 BYTES = 32 * 1024 * 1024
 """Limit of a cache, so that long texts do not exhaust the memory."""
 
-Key = tuple[str, float | None, bytes]
-"""A bundle's version and alpha, and a sentence's key."""
+Key = tuple[str, bytes]
+"""A bundle's version, and a sentence's key."""
 
 
 class VectorCache:

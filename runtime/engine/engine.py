@@ -11,12 +11,11 @@ import math
 import time
 from collections import OrderedDict, deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from heedful.runtime.engine.health import Health
 from heedful.runtime.engine.session import EncoderRunner
-from heedful.runtime.engine.work import Request, Steps, Work, failure
+from heedful.runtime.engine.work import Request, Work, failure
 from heedful.runtime.errors import InferenceFailed, OutOfMemory, Overloaded, Unavailable
 from heedful.runtime.observer import Observer
 from heedful.text.batch import Runner, cheapest
@@ -36,21 +35,8 @@ WINDOW = 12
 sentences 6 % of 6 batches is padding, and 2 % of 12."""
 RESERVE_SHARE = 1 / 8
 """Interactive requests may exceed the limit of rows by this share: large requests cannot shut them out."""
-RETRY_SECONDS = 1
-"""Seconds after which a refused client may try again."""
 STUCK_SECONDS = 120.0
 """A batch in a thread that takes longer is stuck."""
-
-
-@dataclass(slots=True, eq=False)
-class Entry:
-    """A request in the engine."""
-
-    steps: Steps[Any]
-    queue: "Queue"
-    future: asyncio.Future[Any]
-    work: Work[Any] | None = None
-    """The work that it waits for."""
 
 
 Batch = list[tuple[Work[Any], int]]
@@ -74,24 +60,24 @@ class Queue:
         self.max_wait = max_wait
         self.served_at = 0.0
         """When it had its last turn, or when a request came while it was empty."""
-        self.paused: deque[Entry] = deque()
+        self.paused: deque[Request[Any]] = deque()
         self.works: OrderedDict[Runner[Any], deque[Work[Any]]] = OrderedDict()
         self.planned: dict[Runner[Any], deque[Plan]] = {}
         self.budget_divisor = 1
         """A batch may cost a runner's budget divided by this."""
 
-    def put(self, entry: Entry) -> None:
-        """Queue the entry for its work; for its next step if it has no work."""
+    def put(self, request: Request[Any]) -> None:
+        """Queue the request for its work; for its next step if it has no work."""
         if not (self.paused or self.works):
             self.served_at = time.monotonic()
-        if entry.work is None:
-            self.paused.append(entry)
+        if request.work is None:
+            self.paused.append(request)
             return
-        if entry.work.runner not in self.works:
-            self.works[entry.work.runner] = deque()
-            self.planned[entry.work.runner] = deque()
-            self.works.move_to_end(entry.work.runner, last=entry.work.runner.stage != "parse")
-        self.works[entry.work.runner].append(entry.work)
+        runner = request.work.runner
+        if runner not in self.works:
+            self.works[runner], self.planned[runner] = deque(), deque()
+            self.works.move_to_end(runner, last=runner.stage != "parse")
+        self.works[runner].append(request.work)
 
     def take(self, runner: Runner[Any]) -> Batch:
         """The runner's next batch, without items of requests that are done; empty if no request waits for it."""
@@ -112,7 +98,7 @@ class Queue:
         """Plan batches of waiting items: one of each request in turn, up to a window. The oldest go first."""
         works, planned = self.works[runner], self.planned[runner]
         items: Batch = sorted(
-            [item for plan in planned for item in plan.batch], key=lambda item: item[0].number
+            [item for plan in planned for item in plan.batch], key=lambda item: item[0].began
         )
         planned.clear()
         costs = [work.costs[i] for work, i in items]
@@ -152,48 +138,43 @@ class Engine:
         )
         self.waiting = {"parse": 0, "inference": 0}
         """Items without an output, by stage."""
-        self._open: set[Entry] = set()
-        self._number = 0  # of works until now
+        self._open: set[Request[Any]] = set()
         self._is_scheduled = self._is_stopped = False
         self._threads = ThreadPoolExecutor(threads, "session") if threads else None
-        self._free_threads = threads
+        self._thread_count = threads
         self._batch_starts: dict[int, float] = {}
         """When the batches in threads began, by the batch's id."""
 
-    async def answer(self, request: Request[T]) -> T:
-        """Run the request's steps. A request that is cancelled is dropped.
+    async def answer(self, request: Request[T], *, bulk: bool = False) -> T:
+        """Run the request's steps; with `bulk` it waits while others are answered. A request that is cancelled is
+        dropped.
 
         Raises what the steps raise, Overloaded, InferenceFailed, and Unavailable once the engine is stopped.
         """
         if self._is_stopped:
             raise Unavailable("the service is shutting down")
         rows, queue, limit = request.rows, self._large, self._max_inputs
-        if request.bulk:
+        if bulk:
             queue = self._bulk
         elif rows <= SMALL_ROWS:
             queue, limit = self._interactive, int(limit * (1 + RESERVE_SHARE))
         if self.in_flight + rows > limit:
             raise Overloaded(
                 f"{self.in_flight} inputs are in flight and at most {limit} may be: "
-                f"try again in {RETRY_SECONDS} s",
-                retry_after=RETRY_SECONDS,
+                f"try again in {Overloaded.retry_after} s"
             )
-        entry = Entry(request.steps, queue, asyncio.get_running_loop().create_future())
+        request.queue, request.future = queue, asyncio.get_running_loop().create_future()
         self.in_flight += rows
-        self._open.add(entry)
+        self._open.add(request)
         try:
-            if queue is self._interactive:
-                self._advance(entry)
-            else:
-                self._pause(entry)
-            result: T = await entry.future
-            return result
+            self._go_on(request)
+            return await request.future
         finally:
             self.in_flight -= rows
-            self._open.discard(entry)
-            if entry.work is not None:  # it has failed, or was cancelled
-                self.waiting[entry.work.runner.stage] -= entry.work.left
-            entry.steps.close()
+            self._open.discard(request)
+            if request.work is not None:  # it has failed, or was cancelled
+                self.waiting[request.work.runner.stage] -= request.work.left
+            request.steps.close()
 
     @property
     def stuck(self) -> bool:
@@ -211,36 +192,36 @@ class Engine:
             await asyncio.sleep(0.01)
         self._is_stopped = True
         self.health.stop()
-        for entry in self._open:
-            if not entry.future.done():
-                entry.future.set_exception(Unavailable("the service is shutting down"))
+        for request in self._open:
+            if not request.future.done():
+                request.future.set_exception(Unavailable("the service is shutting down"))
         if self._threads:
             await asyncio.to_thread(self._threads.shutdown, wait=not self.stuck)
 
-    def _pause(self, entry: Entry) -> None:
-        """Go on with the entry when its turn comes."""
-        entry.work = None
-        entry.queue.put(entry)
-        self._wake()
+    def _go_on(self, request: Request[Any]) -> None:
+        """Go on with the request, now if it is interactive, else when its turn comes."""
+        request.work = None
+        if request.queue is self._interactive:
+            self._advance(request)
+        else:
+            request.queue.put(request)
+            self._wake()
 
-    def _advance(self, entry: Entry) -> None:
-        """Run the entry to its next work or to its end."""
-        entry.work = None
+    def _advance(self, request: Request[Any]) -> None:
+        """Run the request, which has no work, to its next work or to its end."""
         try:
-            work = next(entry.steps)
+            work = next(request.steps)
             while work is not None and not work.items:
-                work = next(entry.steps)
+                work = next(request.steps)
         except StopIteration as end:
-            entry.future.set_result(end.value)
+            request.future.set_result(end.value)
         except Exception as raised:  # noqa: BLE001  # the caller gets it
-            entry.future.set_exception(raised)
+            request.future.set_exception(raised)
         else:
             if work is not None:
-                entry.work, work.request = work, entry
-                self._number += 1
-                work.number = self._number
+                request.work, work.request = work, request
                 self.waiting[work.runner.stage] += work.left
-            entry.queue.put(entry)
+            request.queue.put(request)
             self._wake()
 
     def _wake(self) -> None:
@@ -277,9 +258,9 @@ class Engine:
         for queue in queues:
             queue.served_at = now
             while queue.paused:
-                entry = queue.paused.popleft()
-                if not entry.future.done():
-                    self._advance(entry)
+                request = queue.paused.popleft()
+                if not request.future.done():
+                    self._advance(request)
                     return queue
             # The stage with more waiting items runs: both can then choose among many, and their batches have little
             # padding.
@@ -288,7 +269,7 @@ class Engine:
             )
             for runner in list(queue.works):
                 on_loop = runner.stage == "parse" or self._threads is None
-                if (on_loop or self._free_threads) and not (
+                if (on_loop or len(self._batch_starts) < self._thread_count) and not (
                     inference_first and runner.stage == "parse"
                 ):
                     self._run(runner, queue.take(runner), None if on_loop else self._threads)
@@ -303,11 +284,9 @@ class Engine:
         if threads is None:
             self._deliver(runner, batch, _outcome(runner, items))
             return
-        self._free_threads -= 1
         self._batch_starts[id(batch)] = time.monotonic()
 
         def deliver(future: asyncio.Future[Outcome]) -> None:
-            self._free_threads += 1
             del self._batch_starts[id(batch)]
             self._deliver(runner, batch, future.result())
             self._wake()
@@ -341,10 +320,11 @@ class Engine:
             work.seconds += seconds
             if work in failures:
                 work.request.future.set_exception(failures[work])
-            elif not work.left and work.request.queue is self._interactive:
-                self._advance(work.request)
             elif not work.left:
-                self._pause(work.request)
+                if runner.stage == "inference":
+                    work.request.waits.total += time.perf_counter() - work.began
+                    work.request.waits.batches += work.seconds
+                self._go_on(work.request)
 
 
 def _is_awaited(work: Work[Any]) -> bool:

@@ -12,7 +12,7 @@ from heedful.runtime.engine.work import Steps, parse
 from heedful.runtime.inputs import Inputs, Item
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.arrays import Floats
-from heedful.text.parse import Parse, ParseJob, Parser
+from heedful.text.parse import Parse, Parser
 
 MAX_WINDOWS = 128
 """Windows of a text; its rest is cut. With 256 tokens a window they hold 25,000 words."""
@@ -68,7 +68,8 @@ def split(
     cutters = {row: _Cutter(str(inputs.items[row]), model) for row in long}
     unfinished = list(cutters.values())
     while unfinished:
-        parses = yield from parse(parser, [cutter.next_job() for cutter in unfinished])
+        parts = [cutter.next_part() for cutter in unfinished]
+        parses = yield from parse(parser, parts, PARSED_WINDOWS * model.card.max_tokens, tree=False)
         for cutter, parsed in zip(unfinished, parses, strict=True):
             cutter.cut(parsed)
         unfinished = [
@@ -92,14 +93,14 @@ class _Cutter:
     def has_more(self) -> bool:
         return _RUN.search(self._text, self._position) is not None
 
-    def next_job(self) -> ParseJob:
+    def next_part(self) -> str:
         """The next part of the text, of as many runs as PARSED_WINDOWS hold tokens: a run is at least one token."""
-        tokens = PARSED_WINDOWS * self._limit
-        *_, last = islice(_RUN.finditer(self._text, self._position), tokens)
-        return ParseJob(self._text[self._position : last.end()], tokens, tree=False)
+        runs = _RUN.finditer(self._text, self._position)
+        *_, last = islice(runs, PARSED_WINDOWS * self._limit)
+        return self._text[self._position : last.end()]
 
     def cut(self, parse: Parse) -> None:
-        """Cut windows from the tokens of `next_job`, each at its last white space, if it holds any."""
+        """Cut windows from the tokens of `next_part`, each at its last white space, if it holds any."""
         if not len(parse):
             self._position += len(parse.text)
             return

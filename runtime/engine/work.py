@@ -5,23 +5,19 @@ go on, and Work, which has its outputs when the generator goes on. `run_now` run
 `runtime.engine.engine` runs many on an event loop, in shared batches.
 """
 
+import asyncio
 import logging
 import sys
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
-import numpy as np
-
-from heedful.runtime.engine.cache import Key, VectorCache
-from heedful.runtime.engine.session import EncoderRunner
 from heedful.runtime.errors import InferenceFailed, OutOfMemory
 from heedful.text.arc_parser import Tree
-from heedful.text.arrays import Floats
-from heedful.text.batch import Runner, Sentence, run_in_batches
-from heedful.text.parse import Parse, ParseJob, Parser, parses_of
+from heedful.text.batch import Runner, run_in_batches
+from heedful.text.parse import Parse, Parser, parses_of
 from heedful.text.tokenize import Tokens
 
 log = logging.getLogger(__name__)
@@ -39,77 +35,61 @@ class Work(Generic[T]):
         self.runner, self.items = runner, items
         self.outputs: list[Any] = [None] * len(items)
         """In the items' order, once the work is done."""
+        self.began = time.perf_counter()
         self.seconds = 0.0
-        """Of the batches that held the items."""
+        """Of the batches that held the items. The engine counts them."""
         self.left = len(items)
         """Items without an output."""
         self.planned = 0
         """Items that are in planned batches."""
         self.costs = runner.costs(items)
-        self.number = 0
-        """The work's place in the order of all works."""
-        self.request: Any = None
-        """The engine's entry whose work it is."""
+        self.request: Request[Any]
+        """The request that waits for it, if an engine runs it."""
 
 
 Steps = Generator[Work[Any] | None, None, T]
 
 
 @dataclass(slots=True)
+class Waits:
+    """Seconds for which a request waited for models, and those of the batches that held its items.
+
+    Threads run several batches at once.
+    """
+
+    total: float = 0.0
+    batches: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
 class Request(Generic[T]):
-    """The steps of a request of `rows` rows. With `bulk` it waits while other requests are answered."""
+    """The steps of a request of `rows` rows. An engine, which runs it once, fills the other fields."""
 
     steps: Steps[T]
     rows: int
-    bulk: bool = False
+    waits: Waits = field(default_factory=Waits)
+    queue: Any = None
+    """The engine's queue in which it waits."""
+    future: asyncio.Future[T] = field(init=False)
+    work: Work[Any] | None = None
+    """The work that it waits for."""
 
 
-class Encoded(NamedTuple):
-    """Vectors (N, D), seconds in the queue, and seconds of the batches that held the sentences."""
-
-    vectors: Floats
-    queue: float
-    inference: float
-
-
-def parse(parser: Parser, jobs: Sequence[ParseJob]) -> Steps[list[Parse]]:
-    """A parse for each job, in order. Raises InferenceFailed."""
-    texts: list[Tokens] = []
+def parse(parser: Parser, texts: Sequence[str], max_tokens: int, tree: bool) -> Steps[list[Parse]]:
+    """`Parser.parse`. Raises InferenceFailed."""
+    read: list[Tokens] = []
     until = time.monotonic() + PAUSE_SECONDS
-    for job in jobs:
+    for text in texts:
         if time.monotonic() > until:
             yield None
             until = time.monotonic() + PAUSE_SECONDS
-        texts.append(parser.tokenizer.tokenize(job.text, job.max_tokens))
-    trees: Iterator[Tree] = iter(())
-    if parser.trees and (with_tree := parser.texts_with_tree(jobs, texts)):
-        work = Work(parser.trees, with_tree)
+        read.append(parser.tokenizer.tokenize(text, max_tokens))
+    trees: Sequence[Tree] = ()
+    if tree and parser.trees:
+        work = Work(parser.trees, [tokens for tokens in read if tokens.forms])
         yield work
-        trees = iter(work.outputs)
-    return parses_of(jobs, texts, trees)
-
-
-def encode(
-    encoder: EncoderRunner, sentences: Sequence[Sentence], cache: VectorCache | None = None
-) -> Steps[Encoded]:
-    """The sentences' vectors, in order, not scaled; equal ones are encoded once. Raises InferenceFailed."""
-    began = time.perf_counter()
-    card = encoder.card
-    keys: list[Key] = [(card.version, card.alpha, sentence.key) for sentence in sentences]
-    distinct = dict(zip(keys, sentences, strict=True))
-    vectors = cache.get(list(distinct)) if cache is not None else {}
-    missing = {key: sentence for key, sentence in distinct.items() if key not in vectors}
-    work = Work(encoder, list(missing.values()))
-    yield work
-    for key, vector in zip(missing, work.outputs, strict=True):
-        vectors[key] = vector
-        if cache is not None:
-            cache.put(key, vector)
-    rows = np.array([vectors[key] for key in keys])
-    if not np.isfinite(rows).all():
-        raise InferenceFailed("the model gave NaN or infinity")
-    waited = time.perf_counter() - began - work.seconds
-    return Encoded(rows, max(waited, 0.0), work.seconds)
+        trees = work.outputs
+    return parses_of(texts, read, trees, tree)
 
 
 def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int | None = None) -> T:
@@ -124,13 +104,12 @@ def run_now(steps: Steps[T], threads: Executor | None = None, *, max_items: int 
         except StopIteration as end:
             result: T = end.value
             return result
-        began = time.monotonic()
         while work is not None and work.left:
             try:
                 work.outputs = run_in_batches(
                     work.runner, work.items, run_all=run_all, max_items=max_items
                 )
-                work.left, work.seconds = 0, time.monotonic() - began
+                work.left = 0
             except OutOfMemory:
                 if max_items == 1:
                     raise

@@ -7,14 +7,14 @@ replaced by any better or worse order among those that are scored.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from heedful.runtime.engine.work import Steps
 from heedful.runtime.explain.run import Prediction
 from heedful.text.arrays import AnyFloats, Doubles
-from heedful.text.batch import Sentence
+from heedful.text.batch import PAD, Sentence
 from heedful.text.parse import Parse
 from heedful.text.pieces import Lexicon
 from heedful.text.vocab import Vocab
@@ -69,9 +69,12 @@ def curves(
 
 
 def masked(vocab: Lexicon, parse: Parse, removed: Collection[int]) -> Sentence:
-    """The sentence with a zero vector, or with [UNK] of a model of pieces, in place of the words at `removed`."""
+    """The sentence with the padding's vector, zero, or [UNK] of word pieces, in place of the words at `removed`."""
     if isinstance(vocab, Vocab):
-        return vocab.masked(vocab.sentence(parse.tokens, parse.heads), sorted(removed))
+        sentence = vocab.sentence(parse.tokens, parse.heads)
+        ids = sentence.ids.copy()
+        ids[list(removed)] = PAD
+        return replace(sentence, ids=ids)
     tokens = [UNREADABLE if i in removed else token for i, token in enumerate(parse.tokens)]
     return vocab.sentence(tokens, parse.heads)
 

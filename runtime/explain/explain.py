@@ -1,6 +1,5 @@
 """A request's explanation: attention, and changes of the answer without priors, tokens or their vectors."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,8 +53,6 @@ class ExplainResult:
     # (1, C) in the order of the card's labels; (1, 1) from 1 to 5 for the relatedness of a pair.
     scores: Doubles | None
     fields: Mapping[str, Any]  # the others of the answer (docs/explain.md)
-    seconds: float  # in sessions
-    waited: float  # seconds
 
     def answer(self, model: str) -> dict[str, Any]:
         """The answer of POST /explain (docs/explain.md), with numpy arrays in place of lists."""
@@ -126,7 +123,6 @@ def explain(parsed: Parsed, options: ExplainOptions) -> Steps[ExplainResult]:
     """
     model, sentences = parsed.model, parsed.sentences
     run = ExplainRun(model, options)
-    started = time.perf_counter()
     outputs = yield from run.encode(sentences)
     scores = yield from run.scores([output.embedding for output in outputs])
     prediction = Prediction(run, outputs, scores)
@@ -162,8 +158,6 @@ def explain(parsed: Parsed, options: ExplainOptions) -> Steps[ExplainResult]:
         priors=run.priors if run.alpha is None else {**run.priors, "alpha": run.alpha},
         scores=scores,
         fields=fields,
-        seconds=run.seconds,
-        waited=max(time.perf_counter() - started - run.seconds, 0.0),
     )
 
 

@@ -75,14 +75,13 @@ def explain_graph_of(model: LoadedModel) -> ExplainGraph:
 
 
 class ExplainRun:
-    """A model with a request's priors, and the seconds spent in its sessions."""
+    """A model with a request's priors."""
 
     def __init__(self, model: LoadedModel, options: ExplainOptions) -> None:
         self.explain_graph = explain_graph_of(model)
         self.priors = {name: options.priors.get(name, True) for name in self.explain_graph.priors}
         self.alpha = model.card.alpha if options.alpha is None else options.alpha
         self.k = options.k
-        self.seconds = 0.0
         self.model = model
         as_served = all(self.priors.values()) and self.alpha == model.card.alpha
         self._vectors: Runner[Floats]
@@ -131,9 +130,7 @@ class ExplainRun:
         """
         if len(sides) != len(HEAD_INPUTS[self.model.card.kind]):
             return None
-        logits, seconds = yield from self.model.logits(*sides)
-        self.seconds += seconds
-        return head_scores(self.model.card, logits)
+        return head_scores(self.model.card, (yield from self.model.logits(*sides)))
 
     def _feeds(self, sentences: Sequence[Sentence], priors: Mapping[str, bool]) -> Feeds:
         return self.explain_graph.feeds(collate(sentences), priors, self.alpha)
@@ -141,7 +138,6 @@ class ExplainRun:
     def _run(self, runner: Runner[T], items: Sequence[Any]) -> Steps[list[T]]:
         work = Work(runner, items)
         yield work
-        self.seconds += work.seconds
         return work.outputs
 
 

@@ -15,7 +15,7 @@ from heedful.export.bundle_writer import write
 from heedful.export.golden import SENTENCES, golden
 from heedful.runtime.bundles.bundle import read
 from heedful.runtime.bundles.card import GOLDEN
-from heedful.text.parse import Parse, ParseJob, Parser
+from heedful.text.parse import Parse, Parser
 from tests.app.conftest import Serve
 from tests.app.posting import TEXTS, Client, ask, check, embed, metrics, post
 from tests.builders import DIMENSION, LABELS, BuiltParser, build_bundle
@@ -54,7 +54,7 @@ async def test_rows_are_scaled_or_cut_as_asked(client: Client) -> None:
 async def test_tokenize_gives_offsets_and_the_parsers_tree(client: Client, models: Path) -> None:
     texts = ["two kids wash their hands", "  the\tnaïve 🐕dog\n is\u00a0good", "e\u0301!"]
     answer = await ask(client, "/tokenize", inputs=texts)
-    parses = Parser.load(models / "parser").parse([ParseJob(text, 16, True) for text in texts])
+    parses = Parser.load(models / "parser").parse(texts, 16, tree=True)
     for text, tokens, parse in zip(texts, answer, parses, strict=True):
         assert [token["head"] for token in tokens] == parse.heads.tolist()
         assert [token["dep"] for token in tokens] == list(parse.deps)
@@ -102,8 +102,8 @@ async def test_what_moved_is_named_by_the_live_service(
     """/ready?deep=1, of golden vectors with another first tree; a bundle may have none."""
     (tmp_path / "parser").symlink_to(pipeline.folder)
 
-    def other(jobs: Sequence[ParseJob]) -> list[Parse]:
-        first, *rest = parser.parse(jobs)
+    def other(texts: Sequence[str], max_tokens: int, tree: bool) -> list[Parse]:
+        first, *rest = parser.parse(texts, max_tokens, tree)
         return [replace(first, heads=np.full(len(first), len(first) - 1)), *rest]
 
     for name, parse in (("tiny-same", parser.parse), ("tiny-other", other)):

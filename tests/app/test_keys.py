@@ -15,7 +15,6 @@ from heedful.app.http.auth import Keys
 from heedful.app.http.tls import check_tls
 from heedful.app.settings import Settings
 from heedful.runtime.errors import StartupError
-from heedful.runtime.inference import Inference
 from heedful.runtime.service import Service
 from tests.app.conftest import Serve, Start
 from tests.app.posting import NDJSON, Client, bearer, check, metrics, state
@@ -97,20 +96,22 @@ async def test_bulk_requests_are_told_from_interactive_ones(
 ) -> None:
     """A request is bulk by its header or its key's class, also as NDJSON."""
     noted: list[bool] = []
-    bind = Service.bind
+    answer = Service.answer
 
-    def noting(*args: Any, bulk: bool, **options: Any) -> Inference:
+    async def noting(*args: Any, bulk: bool) -> Any:
         noted.append(bulk)
-        return bind(*args, bulk=bulk, **options)
+        return await answer(*args, bulk=bulk)
 
-    monkeypatch.setattr(Service, "bind", noting)
+    monkeypatch.setattr(Service, "answer", noting)
     (tmp_path / "keys.toml").write_text(FILE)
     search, importing, bulk = bearer("sesame"), bearer("open"), {"X-Priority": "bulk"}
     async with serve(api_keys=tmp_path / "keys.toml") as client:
         for headers in (search, search | bulk, importing):
             for media in ({}, NDJSON):
-                answer = await client.post("/embed", json={"inputs": "a"}, headers=headers | media)
-                assert answer.status_code == 200
+                answered = await client.post(
+                    "/embed", json={"inputs": "a"}, headers=headers | media
+                )
+                assert answered.status_code == 200
     assert noted == [False, False, True, True, True, True]
 
 

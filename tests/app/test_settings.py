@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from heedful.app import settings
-from heedful.app.settings import SettingsError, load
+from heedful.app.settings import load
+from heedful.runtime.errors import StartupError
 
 ORIGINS = (
     *("https://a.example", "http://127.0.0.1:8080", "http://[::1]:3000", "null", "*"),
@@ -70,7 +71,7 @@ def test_a_wrong_value_names_setting_value_and_remedy(
 ) -> None:
     field, value, remedy = case.split(" | ")
     monkeypatch.setenv(settings.environment_name(field), value)
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(StartupError) as caught:
         load()
     line = str(caught.value)
     assert "\n" not in line

@@ -92,10 +92,10 @@ def test_nothing_moves_where_they_were_written(
 ) -> None:
     """A folder named twice is tested once, and two of one name are refused."""
     parser = str(pipeline.folder)
-    found = selftest.run([golden, golden], parser)
-    assert found.moved == {}
-    assert list(found.deviations) == [NAME]
-    assert present(found.deviations[NAME]) < 1e-6
+    deviations, moved = selftest.run([golden, golden], parser)
+    assert moved == {}
+    assert list(deviations) == [NAME]
+    assert present(deviations[NAME]) < 1e-6
     monkeypatch.setenv("HEEDFUL_MODELS", str(golden.parent))
     for name in (NAME, str(golden)):
         selftest.command([name], parser=parser)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.export.bundle import export_bundle
+from heedful.export.bundle_writer import write
 from heedful.export.errors import ExportError, ParityError
 from heedful.export.onnx import encoder_graph
 from heedful.export.parity import TOLERANCE
@@ -44,7 +45,7 @@ def test_the_card_says_what_was_exported(nli: Bundle, plain: Bundle) -> None:
 
 
 def test_weights_are_stored_small_and_say_nothing_of_the_machine(nli: Bundle) -> None:
-    graph = onnx.load(nli.folder / ENCODER).graph
+    graph = onnx.load_from_string(nli.files[ENCODER]).graph
     matrices = {one.name: one for one in graph.initializer if len(one.dims) == 2}
     kinds = {name: one.data_type for name, one in matrices.items()}
     by_shape = {tuple(one.dims): name for name, one in matrices.items()}
@@ -52,7 +53,7 @@ def test_weights_are_stored_small_and_say_nothing_of_the_machine(nli: Bundle) ->
     assert kinds.pop(by_shape[WORDS, 1]) == onnx.TensorProto.FLOAT
     assert len(kinds) == 12  # four projections, four of the gate, two feed-forward layers
     assert set(kinds.values()) == {onnx.TensorProto.FLOAT16}
-    for content in (file.read_bytes() for file in nli.folder.iterdir()):
+    for content in (*nli.files.values(), nli.card.model_dump_json().encode()):
         assert b".py" not in content
         assert str(Path.cwd()).encode() not in content
 
@@ -85,17 +86,18 @@ class OnlyRightInTorch(nn.Module):
         return sentence[:, :2] + (1.0 if torch.compiler.is_exporting() else 0.0)
 
 
-def test_what_is_wrong_leaves_the_bundle_that_was_there(plain: Bundle) -> None:
+def test_what_is_wrong_leaves_the_bundle_that_was_there(plain: Bundle, tmp_path: Path) -> None:
     """A graph that differs, and what the runtime would refuse."""
-    models = plain.folder.parent
-    before = snapshot(models)
+    out = tmp_path / plain.card.name
+    write(out, plain.card.fields(), plain.files)
+    before = snapshot(tmp_path)
     wrong = trained("classification", average=True, head=OnlyRightInTorch())
     with pytest.raises(ParityError, match=r"the head graph is 1\.0e\+00 away from torch on "):
-        export_bundle(wrong, plain.folder)
+        export_bundle(wrong, out)
     three = replace(trained("classification", average=True), labels=("one", "two", "three"))
     with pytest.raises(BundleError, match=r"head\.onnx: gives \(1, 2\), the card says \(1, 3\)"):
-        export_bundle(three, plain.folder)
-    assert snapshot(models) == before
+        export_bundle(three, out)
+    assert snapshot(tmp_path) == before
 
 
 def test_what_cannot_be_exported_is_refused_by_name(tmp_path: Path) -> None:

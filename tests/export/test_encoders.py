@@ -25,7 +25,7 @@ from heedful.runtime.engine.session import OrtSession
 from heedful.runtime.explain import gradients
 from heedful.runtime.explain.graph import ExplainGraph
 from heedful.text.batch import Sentence, collate
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from tests.builders import BuiltParser
 from tests.export.trained import MAX_TOKENS, WORDS, classifier
 from tests.forests import forest
@@ -130,7 +130,7 @@ def test_integrated_gradients_are_torchs(
         (evidence,) = loaded.explain(TEXT, gradients=True).answer["evidence"]["sentences"]
     given = evidence["gradients"]
     model, head = as_stored(whole.model), as_stored(whole.head or nn.Identity())
-    (parse,) = Parser.load(pipeline.folder).parse([ParseJob(TEXT, whole.max_tokens, True)])
+    (parse,) = Parser.load(pipeline.folder).parse([TEXT], whole.max_tokens, tree=True)
     one = collate([whole.vocab.sentence(parse.tokens, parse.heads)])
     words = model.embedding(torch.from_numpy(one.ids)).detach()
     size = 2000

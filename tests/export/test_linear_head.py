@@ -97,7 +97,7 @@ def test_a_bag_of_words_is_served_as_numpy_answers(
         lexicon = Vocab([*lexicon.words[2:], "zebras", "all"])
     sentences = [lexicon.sentence(text, np.arange(len(text))) for text in SPLIT]
     keys = [word_keys(one, len(lexicon)) for one in sentences]
-    with heedful.load(base.folder, parser=pipeline.folder) as model:
+    with heedful.load(tmp_path / "tiny-base", parser=pipeline.folder) as model:
         texts = Texts(keys, model.encode(TEXTS))
     recipe = Recipe(words=True, vectors=reads_vectors, strength=10)
     linear = replace(Linear.fit(recipe, texts, TARGETS), temperature=2.0)
@@ -128,7 +128,7 @@ def test_a_composed_word_has_its_own_key(tmp_path: Path, pipeline: BuiltParser) 
         Linear.fit(Recipe(words=True, vectors=False, strength=strength), texts, TARGETS)
         for strength in (1, 5)
     )
-    made = bag.words_only(Bundle(base.folder, card, base.files, vocab), vocab, linear)
+    made = bag.words_only(Bundle(card, base.files, vocab), vocab, linear)
     assert bag.check(made, linear, sentences) < 1e-4
     with pytest.raises(ParityError, match="away from numpy"):
         bag.check(made, wrong, sentences)

@@ -29,7 +29,7 @@ from heedful.runtime.answers import softmax
 from heedful.runtime.bundles import bundle
 from heedful.runtime.bundles.card import ENCODER_INT8, EXPLAIN_INT8, GOLDEN, ParserCard, ScoreCard
 from heedful.text.batch import collate
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from heedful.training import checkpoint, tasks
 from heedful.training.config import Paths, RunConfig
 from heedful.training.errors import DataMissing, RunMissing
@@ -107,7 +107,7 @@ def test_a_run_becomes_a_bundle_that_answers_as_the_trained_model(
     assert [(score.split, score.rows) for score in card.scores] == [("dev", 8)]
     assert ("int8, large tables int4" in card.parity.against) == small
 
-    parses = Parser.load(pipeline.folder).parse([ParseJob(text, 30, True) for text in TEXTS])
+    parses = Parser.load(pipeline.folder).parse(TEXTS, 30, tree=True)
     batch = collate([start.vocab.sentence(parse.tokens, parse.heads) for parse in parses])
     feeds = batch.feeds(("ids", "lengths", *start.model.inputs), 0.25)
     model, head = start.model.eval(), present(start.head).eval()
@@ -197,7 +197,7 @@ def test_one_call_writes_all_of_it_and_it_passes_its_self_test(
     assert 0 < present(trained.answers) < 0.02
     (score,) = (one for one in card.scores if one.split == "dev")
     assert (score.metric, score.rows, score.value) == ("accuracy", 8, int8.int8)
-    assert selftest.run([exported], str(pipeline.folder)).moved == {}
+    assert selftest.run([exported], str(pipeline.folder))[1] == {}
 
     start, task = read(run), tasks.get("sst2")
     dev = DevSplit.read(task, task.dev.read(data), Parser.load(pipeline.folder), start)

@@ -55,7 +55,8 @@ class Asked(Engine):
     """An engine whose requests are numbers for a runner."""
 
     async def ask(self, runner: Any, numbers: Sequence[int], *, bulk: bool = False) -> list[int]:
-        return await self.answer(Request(squares(runner, numbers), len(numbers), bulk))
+        request = Request(squares(runner, numbers), len(numbers))
+        return await self.answer(request, bulk=bulk)
 
     def begin(self, *arguments: Any, **options: Any) -> asyncio.Task[list[int]]:
         return asyncio.create_task(self.ask(*arguments, **options))

@@ -75,7 +75,7 @@ def scores(running: Running, *sentences: Sentence, alpha: float = ALPHA) -> Doub
     """The built head's scores for vectors computed in numpy."""
     vectors = [expected_embedding(sentence, alpha)[None] for sentence in sentences]
     model = running.service.registry.models[SST2 if len(sentences) == 1 else NLI]
-    logits, _ = run_now(model.logits(*vectors))
+    logits = run_now(model.logits(*vectors))
     probabilities: Doubles = softmax(logits.astype(np.float64), axis=-1)[0]
     return probabilities
 
@@ -235,7 +235,7 @@ def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Runni
         path = evidence.gradients
         vectors = [expected_embedding(sentence, ALPHA)[None] for sentence in sentences]
         vectors[side] *= 0  # tanh of nothing
-        logits, _ = run_now(running.service.registry.models[NLI].logits(*vectors))
+        logits = run_now(running.service.registry.models[NLI].logits(*vectors))
         assert path.score == pytest.approx(before[label], abs=1e-5)
         assert path.baseline == pytest.approx(
             softmax(logits.astype(float), axis=-1)[0, label], abs=1e-5
@@ -317,8 +317,8 @@ def test_curves_lie_between_the_best_and_the_worst_of_all_orders(
 def test_masked_words_keep_the_tree_and_the_other_composed_words() -> None:
     """A masked word of pieces is unknown."""
     vocab, heads = Vocab(["kids", "wash"], composed=2000), np.array([2, 0, 2, 2])
-    sentence = vocab.sentence(["kids", "xyz", "wash", "abc"], heads)
-    some = vocab.masked(sentence, [1, 2])
+    words = build(["kids", "xyz", "wash", "abc"], heads, ["dep"] * 4, [True] * 4)
+    sentence, some = vocab.sentence(words.tokens, heads), masked(vocab, words, {1, 2})
     assert some.ids.tolist() == [sentence.ids[0], PAD, PAD, sentence.ids[3]]
     np.testing.assert_array_equal(some.heads, heads)
     np.testing.assert_array_equal(present(some.features), present(sentence.features))

@@ -8,7 +8,7 @@ import pytest
 
 from heedful.runtime.errors import BadInput
 from heedful.runtime.service import Options
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from tests.builders import ALPHA, BuiltParser, build_bundle, build_pieces, expected_embedding
 from tests.runtime.conftest import Running, run
 
@@ -26,7 +26,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, pipeline: BuiltParser) -> I
 
 
 def reference(text: str, parser: Parser, words: int | None = None) -> np.ndarray:
-    (parse,) = parser.parse([ParseJob(text, MAX_TOKENS, True)])
+    (parse,) = parser.parse([text], MAX_TOKENS, tree=True)
     parse = parse if words is None else parse.first(words)
     return expected_embedding(PIECES.sentence(parse.tokens, parse.heads), ALPHA, PIECES)
 

@@ -6,7 +6,7 @@ import pytest
 from heedful.runtime.answers import normalise
 from heedful.runtime.engine.windows import MAX_WINDOWS
 from heedful.runtime.errors import BadInput
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from heedful.text.tokenize import MAX_CHUNK
 from tests.builders import WORDS
 from tests.runtime.conftest import Running
@@ -70,7 +70,7 @@ def test_what_has_too_many_windows_is_cut_and_a_long_tree_refused(
     result = running.embed([document, "dog"], mean=True)
     assert (result.averaged, result.truncated, result.inputs) == (1, 1, 2)
     assert result.tokens < len(document.split())
-    (tree,) = parser.parse([ParseJob(" ".join(words(20)), 20, tree=True)])
+    (tree,) = parser.parse([" ".join(words(20))], 20, tree=True)
     with pytest.raises(BadInput, match=r"^inputs\[1\] is a tree") as caught:
         running.embed(["dog", tree], mean=True)
     assert caught.value.code == "input_too_long"

@@ -44,7 +44,7 @@ def test_the_service_answers_and_reads_the_same_words(
 
     async def ask(options: Options) -> tuple[Any, list[TokenizedText]]:
         async with running(options) as service:
-            moved = (await service.self_test()).moved
+            moved = await service.self_test()
             return (service.parser, moved, service.ready()), await tokenize(service, texts)
 
     with caplog.at_level(logging.DEBUG):

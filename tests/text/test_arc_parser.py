@@ -18,7 +18,7 @@ from heedful.text.arborescence import best_heads
 from heedful.text.arc_parser import FILES, ArcParser, VectorTable
 from heedful.text.arrays import Doubles
 from heedful.text.errors import ParserError
-from heedful.text.parse import ParseJob, Parser, fingerprint
+from heedful.text.parse import Parser, fingerprint
 from heedful.text.structure import check_heads
 from heedful.text.tokenize import Chunk, Tokens
 from tests.arc_parser import LABELS, build_arc_parser
@@ -82,7 +82,7 @@ def trees(nlp: Language, texts: list[str]) -> Trees:
 
 
 def parsed(parser: Parser, *texts: str) -> Trees:
-    parses = parser.parse([ParseJob(text, 256, tree=True) for text in texts])
+    parses = parser.parse(texts, 256, tree=True)
     return [(parse.heads.tolist(), list(parse.deps)) for parse in parses]
 
 
@@ -189,8 +189,9 @@ def test_what_is_not_needed_is_not_run(
     nlp.add_pipe("sentencizer", first=True)
     nlp.add_pipe("merge_noun_chunks")  # would join tokens
     nlp.to_disk(tmp_path)
-    job = ParseJob("Two kids wash their hands.", 256, True)
-    (more,), (plain,) = Parser.load(tmp_path).parse([job]), parser.parse([job])
+    texts = ["Two kids wash their hands."]
+    (more,) = Parser.load(tmp_path).parse(texts, 256, tree=True)
+    (plain,) = parser.parse(texts, 256, tree=True)
     assert more.tokens == plain.tokens
     assert more.heads.tolist() == plain.heads.tolist()
 

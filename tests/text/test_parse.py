@@ -15,7 +15,7 @@ from spacy.attrs import ORTH
 from spacy.tokenizer import Tokenizer
 
 from heedful.text import invisible, plain
-from heedful.text.parse import Parse, ParseJob, Parser
+from heedful.text.parse import Parse, Parser
 from heedful.text.structure import check_heads
 from heedful.text.tokenize import MAX_CHUNK
 from tests.builders import BuiltParser
@@ -42,7 +42,7 @@ texts = st.lists(pieces, max_size=12).map("".join)
 
 
 def read(parser: Parser, text: str, max_tokens: int = EVERYTHING, *, tree: bool = True) -> Parse:
-    (parse,) = parser.parse([ParseJob(text, max_tokens, tree)])
+    (parse,) = parser.parse([text], max_tokens, tree)
     return parse
 
 
@@ -134,15 +134,16 @@ def words(count: int, seed: int = 0) -> list[str]:
     return ["".join(rng.choices(string.ascii_lowercase, k=7)) for _ in range(count)]
 
 
-def test_a_text_is_parsed_the_same_alone_and_among_others_in_the_order_of_the_jobs(
-    parser: Parser,
+@pytest.mark.parametrize("tree", [True, False])
+def test_a_text_is_parsed_the_same_alone_and_among_others_in_their_order(
+    parser: Parser, tree: bool
 ) -> None:
-    jobs = [ParseJob(" ".join(words(1 + seed, seed)), 20, seed % 3 > 0) for seed in range(30)]
-    for job, parse in zip(jobs, parser.parse(jobs), strict=True):
-        assert (parse.text, bool(parse.deps)) == (job.text, job.tree)
-        (single,) = parser.parse([job])
+    texts = [" ".join(words(seed, seed)) for seed in range(30)]  # the first is empty
+    for text, parse in zip(texts, parser.parse(texts, 20, tree), strict=True):
+        assert (parse.text, bool(parse.deps)) == (text, tree and text != "")
+        (single,) = parser.parse([text], 20, tree)
         assert (single.heads.tolist(), single.deps) == (parse.heads.tolist(), parse.deps)
-    assert parser.parse([]) == []
+    assert parser.parse([], 20, tree) == []
 
 
 @pytest.mark.parametrize("tree", [True, False])
@@ -156,11 +157,11 @@ def test_only_so_many_words_and_chunks_are_kept(
     parser = Parser.load(None if ours else pipeline.folder)
     vocab, tokenizer = parser.nlp.vocab, parser.tokenizer
     # The first text that goes over the bound is still kept, whole.
-    parser.parse([ParseJob(" ".join(words(40, seed=9)), 256, tree)])
+    parser.parse([" ".join(words(40, seed=9))], 256, tree)
     strings, lexemes = len(vocab.strings), list(vocab)  # len(vocab) never goes down
     for seed in range(5):
         text = " ".join(words(40, seed))
-        parses = parser.parse([ParseJob(text, 256, tree) for _ in range(10)])
+        parses = parser.parse([text] * 10, 256, tree)
         assert [parse.tokens for parse in parses] == [tuple(text.split())] * 10
         assert max(len(tokenizer._recent), len(tokenizer._older)) <= 50
     assert len(vocab.strings) == strings

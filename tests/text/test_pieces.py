@@ -80,7 +80,7 @@ def test_as_many_words_fit_as_their_pieces_have_room(tokens: list[str]) -> None:
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     first, second = tmp_path / "tokenizer.json", tmp_path / "second.json"
     PIECES.save(first)
-    again = Pieces.load(first)
+    again = Pieces.read(first.read_bytes())
     assert (again.limit, len(again)) == (PIECES.limit, len(PIECES))
     tokens = ["Two", "kids", "[SEP]", "unheard", *["hands"] * 60]  # beyond the limit: none is cut
     for before, after in zip(PIECES.split(tokens), again.split(tokens), strict=True):
@@ -89,15 +89,13 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     assert second.read_bytes() == first.read_bytes()
 
 
-def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "tokenizer.json"
+def test_what_is_no_tokenizer_is_refused() -> None:
     for content, reason in (
         ("{", "is not a tokenizer: "),
         (Tokenizer(models.WordPiece({"[UNK]": 0})).to_str(), "has no limit of pieces"),
     ):
-        file.write_text(content)
         with pytest.raises(ValueError, match=reason):
-            Pieces.load(file)
+            Pieces.read(content.encode())
     assert build_pieces(3).fitting(["a", "a"]) == 1
     with pytest.raises(ValueError, match="2 pieces hold no word"):
         build_pieces(2)

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ def test_a_saved_vocabulary_is_read_back_and_a_words_id_is_its_line(
 ) -> None:
     path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
     Vocab(words).save(path)
-    vocab = Vocab.load(path)
+    vocab = Vocab.read(path.read_bytes())
     assert vocab.words == (*SPECIAL, *words)
     assert len(vocab) == len(words) + 2
     lines = {word: line for line, word in enumerate(words, 2) if plain_word(word).lower() == word}
@@ -59,15 +58,14 @@ def test_a_token_is_looked_up_in_plain_lower_case_and_short(listed: str, tokens:
 NO_WORDS = ("", " ", "two words", "line\nbreak", "tab\t", "\x85", "a\u2028b", "\r")
 
 
-def test_what_is_no_word_and_no_vocabulary_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_word_and_no_vocabulary_is_refused() -> None:
     """As a file of a bundle: tests/runtime/test_bundle.py."""
     for word in NO_WORDS:
         with pytest.raises(ValueError, match="not a word"):
             Vocab(["dog", word])
     for content in ("", "<pad>\n<unk>\ndog"):  # cut in the middle of a line
-        (tmp_path / "vocab.txt").write_text(content)
         with pytest.raises(ValueError, match="not a vocabulary"):
-            Vocab.load(tmp_path / "vocab.txt")
+            Vocab.read(content.encode())
 
 
 ROWS = 4096

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from heedful.text.arrays import Ints
 from heedful.text.batch import collate
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from heedful.text.pieces import Lexicon
 from heedful.text.vocab import Vocab
 from heedful.training import fit, tuning
@@ -51,8 +51,7 @@ def tokens(found: Parsed, text: str) -> tuple[list[str], Ints]:
 
 
 def as_parsed_alone(found: Parsed, parser: Parser, texts: Sequence[str]) -> None:
-    jobs = [ParseJob(text, 4, tree=True) for text in texts]
-    for text, one in zip(texts, parser.parse(jobs), strict=True):
+    for text, one in zip(texts, parser.parse(texts, 4, tree=True), strict=True):
         words, heads = tokens(found, text)
         assert words == list(one.tokens)
         np.testing.assert_array_equal(heads, one.heads)

@@ -23,7 +23,7 @@ from heedful.models.sentence import SentenceEncoder
 from heedful.text.arrays import Doubles
 from heedful.text.batch import Batch, Sentence, collate
 from heedful.text.kinds import RELATEDNESS_LEVELS, Kind
-from heedful.text.parse import ParseJob, Parser
+from heedful.text.parse import Parser
 from heedful.training.config import OptimiserConfig, Paths, RunConfig, TeacherConfig
 from heedful.training.contrastive import contrastive_loss
 from heedful.training.distillation import probabilities
@@ -346,9 +346,7 @@ def test_targets_are_the_label_and_the_teacher_s_answer_mixed(
     ]
     restored = restore(finished.run)
     answers = []
-    for parse in Parser.load(paths.parser).parse(
-        [ParseJob(text, config.max_tokens, True) for text in (GOOD, AWFUL)]
-    ):
+    for parse in Parser.load(paths.parser).parse((GOOD, AWFUL), config.max_tokens, tree=True):
         side = collate([restored.lexicon.sentence(parse.tokens, parse.heads)])
         answers.append(restored.model([side]).softmax(-1)[0].detach().numpy())
     mixing = goal(taught(config, finished.run, 0.75), paths, tmp_path / "cache")

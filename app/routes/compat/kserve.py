@@ -159,12 +159,14 @@ async def infer(body: InferRequest, request: InferenceRequest) -> Response:
     outputs: list[dict[str, Any]] = [
         {"name": signature.scores, "datatype": "FP32", "shape": values.shape, "data": numbers}
     ]
-    if model.card.labels:
-        labels = [label or "" for label in chosen(model.card, values)]  # a BYTES tensor has no null
+    if result.card.labels:
+        labels = [
+            label or "" for label in chosen(result.card, values)
+        ]  # a BYTES tensor has no null
         outputs.append(
             {"name": "label", "datatype": "BYTES", "shape": [len(labels)], "data": labels}
         )
-    fields = {"model_name": model.card.name, "model_version": model.card.version}
+    fields = {"model_name": result.card.name, "model_version": result.card.version}
     return responses.json({**fields, **id_field, "outputs": wanted_outputs(outputs, body)})
 
 
@@ -173,7 +175,7 @@ def _card(request: Request) -> Card:
     ready_service(request)
     parameters = request.path_params
     inference = InferenceRequest(request.scope, request.receive).bind("embed", parameters["model"])
-    card = inference.card  # each model embeds
+    card = inference.model.card  # each model embeds
     if parameters.get("version", card.version) != card.version:
         message = f"{card.name} has only the version {card.version}; leave the version out"
         raise UnknownModel(message, param="version")

@@ -109,7 +109,7 @@ async def embeddings(body: EmbeddingsRequest, request: InferenceRequest) -> Resp
         {
             "object": "list",
             "data": orjson.Fragment(result.value),
-            "model": model.card.name,
+            "model": result.card.name,
             "usage": {"prompt_tokens": result.tokens, "total_tokens": result.tokens},
         }
     )

@@ -91,6 +91,6 @@ async def predict(body: PredictRequest, request: InferenceRequest) -> Response:
     result = await request.run(model.classify(inputs, truncate=truncate, raw=raw))
     scores = apply_function(result.value, body.function)
     top_k = body.parameters.top_k if body.parameters else None
-    ranked = [responses.ranked(row, model.card, top_k, raw=raw) for row in scores]
+    ranked = [responses.ranked(row, result.card, top_k, raw=raw) for row in scores]
     is_list = isinstance(body.inputs, Batch) or body.parameters is not None
     return responses.json(ranked if is_list else ranked[0])
