@@ -21,10 +21,7 @@ def command(
     hypothesis: Annotated[str | None, typer.Option(help="The second sentence of a pair.")] = None,
     model: Name = None,
     priors: Annotated[
-        str,
-        typer.Option(
-            help="Of direction, word, dependency (true, false), alpha: dependency=false,alpha=0.5."
-        ),
+        str, typer.Option(help="Of direction, word, dependency, alpha: word=false,alpha=0.5.")
     ] = "",
     evidence: Annotated[
         bool, typer.Option(help="What each word says for and against the answer.")

@@ -18,6 +18,8 @@ from heedful.library.load import bundle_folder
 from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.service import Options, running
 
+Results = tuple[Mapping[str, float | None], Mapping[str, list[str]]]
+"""`Service.deviations`, and what has changed, by model."""
 TIMEOUT = 60
 """Seconds to wait for the service's answer."""
 
@@ -51,10 +53,8 @@ def command(
         raise typer.Exit(1)
 
 
-def run(
-    bundles: Sequence[Path], parser: str | None
-) -> tuple[Mapping[str, float | None], Mapping[str, list[str]]]:
-    """Run the golden sentences of the bundles in this process: `Service.deviations`, and what has changed.
+def run(bundles: Sequence[Path], parser: str | None) -> Results:
+    """Run the golden sentences of the bundles in this process.
 
     Raises BundleError if a vector moved far, CommandError for two folders of the same name.
     """
@@ -63,7 +63,7 @@ def run(
         if (other := folders.setdefault(folder.name, folder)) != folder:
             raise CommandError(f"{other} and {folder} have the same name: test one at a time")
 
-    async def test() -> tuple[Mapping[str, float | None], Mapping[str, list[str]]]:
+    async def test() -> Results:
         with tempfile.TemporaryDirectory() as models:
             for name, folder in folders.items():
                 (Path(models) / name).symlink_to(folder)

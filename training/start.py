@@ -58,9 +58,8 @@ def load_initial_weights(
         weights = model.trained_state_dict() | weights
     try:
         if has_words:
-            _move_words(
-                weights, model, Vocab.read(old.read_bytes()), Vocab.read(lexicon.read_bytes())
-            )
+            words = [Vocab.read(path.read_bytes()) for path in (old, lexicon)]
+            _move_words(weights, model, *words)
         model.load_trained(weights)
     except (KeyError, RuntimeError) as error:
         raise ConfigError(f"init_from: {run} holds another model: {error}") from error
