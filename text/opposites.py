@@ -40,14 +40,15 @@ def is_opposite(premise: Parse, hypothesis: Parse) -> bool:
         return False
     (other,) = others
     opposites = set().union(*[OPPOSITES.get(base, ()) for base in _bases(other)])
-    if not opposites and not other.isdigit():
-        return False
-    for word in set(given).difference(words):
-        if (word.isdigit() and other.isdigit()) or not opposites.isdisjoint(_bases(word)):
-            part = [word if each == other else each for each in words]
-            if _is_part(part, given) and _negations(part) == _negations(given):
-                return True
-    return False
+    place = words.index(other)
+    start, stop = _reach(words[:place], given), _reach(words[:place:-1], given[::-1])
+    negations = _negations(given) - _negations(words) + _negations([other])
+    return any(
+        _negations([word]) == negations
+        and ((word.isdigit() and other.isdigit()) or not opposites.isdisjoint(_bases(word)))
+        for word in given[start : max(len(given) - stop, 0)]
+        if word not in words
+    )
 
 
 def _words(parse: Parse) -> list[str]:
@@ -68,6 +69,9 @@ def _bases(word: str) -> set[str]:
     return bases
 
 
-def _is_part(words: Sequence[str], given: Sequence[str]) -> bool:
+def _reach(part: Sequence[str], given: Sequence[str]) -> int:
+    """How many leading words of `given` hold the part, in its order; more than there are where they do not."""
     remaining = iter(given)
-    return all(word in remaining for word in words)
+    if all(word in remaining for word in part):
+        return len(given) - len(list(remaining))
+    return len(given) + 1

@@ -6,6 +6,7 @@ the other. docs/notes/nli.md has what comparing their roles is worth.
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from heedful.text.parse import Parse
@@ -18,6 +19,8 @@ NOMINATIVES = {"him": "he", "her": "she", "them": "they", "me": "i", "us": "we",
 SYMMETRIC_PREPOSITIONS = frozenset(("with", "near", "beside", "between", "against", "like", "as"))
 SYMMETRIC_VERBS = ("meet", "met", "marr", "resembl", "equal", "match", "border")
 """Beginnings of verbs whose two roles may be exchanged."""
+MAX_ROLES = 256
+"""Of a text. Lists of subjects and objects would have thousands."""
 MIN_STEM = 3
 """Verbs that begin with these letters, and more if they are longer, are forms of one verb."""
 
@@ -36,26 +39,30 @@ def are_roles_exchanged(premise: Parse, hypothesis: Parse) -> bool:
 
     Never without a tree, nor of a premise that has the hypothesis word by word.
     """
-    exchanged = [role for role in _roles(hypothesis) if not role.verb.startswith(SYMMETRIC_VERBS)]
-    if not exchanged or hypothesis.text.rstrip(" .!?").lower() in premise.text.lower():
+    roles = [role for role in _first_roles(hypothesis) if not role.verb.startswith(SYMMETRIC_VERBS)]
+    if not roles or hypothesis.text.rstrip(" .!?").lower() in premise.text.lower():
         return False
-    given = set(_roles(premise))
+    given = _first_roles(premise)
     said = {(role.agent, role.patient) for role in given}
+    verbs: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for role in given:
+        verbs[role.patient, role.agent, role.preposition].append(role.verb)
     return any(
-        (role.agent, role.patient) not in said
-        and any(_is_exchanged(role, other) for other in given)
-        for role in exchanged
+        _are_forms(role.verb, verb)
+        for role in roles
+        if (role.agent, role.patient) not in said
+        for verb in verbs[role.agent, role.patient, role.preposition]
     )
 
 
-def _is_exchanged(role: Role, other: Role) -> bool:
-    stem = max(MIN_STEM, min(len(role.verb), len(other.verb)) - 3)
-    return (
-        role.agent == other.patient
-        and role.patient == other.agent
-        and role.preposition == other.preposition
-        and role.verb[:stem] == other.verb[:stem]
-    )
+def _are_forms(verb: str, other: str) -> bool:
+    """Whether they seem to be forms of one verb."""
+    stem = max(MIN_STEM, min(len(verb), len(other)) - 3)
+    return verb[:stem] == other[:stem]
+
+
+def _first_roles(parse: Parse) -> list[Role]:
+    return list(islice(_roles(parse), MAX_ROLES))
 
 
 def _roles(parse: Parse) -> Iterator[Role]:
