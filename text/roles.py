@@ -13,7 +13,8 @@ from heedful.text.parse import Parse
 
 AGENTS = frozenset(("nsubj", "obl:agent"))
 PATIENTS = frozenset(("obj", "iobj", "nsubj:pass"))
-"""Relations of Universal Dependencies."""
+OTHERS = PATIENTS | {"obl", "nmod"}
+"""Relations of Universal Dependencies; those of OTHERS that have a preposition may be patients too."""
 RELATIVES = frozenset(("who", "that", "which"))
 NOMINATIVES = {"him": "he", "her": "she", "them": "they", "me": "i", "us": "we", "whom": "who"}
 SYMMETRIC_PREPOSITIONS = frozenset(("with", "near", "beside", "between", "against", "like", "as"))
@@ -67,32 +68,35 @@ def _first_roles(parse: Parse) -> list[Role]:
 
 def _roles(parse: Parse) -> Iterator[Role]:
     heads, deps = parse.heads.tolist(), parse.deps
-    if AGENTS.isdisjoint(deps):
+    if AGENTS.isdisjoint(deps) or OTHERS.isdisjoint(deps):
         return
     words = [NOMINATIVES.get(word, word) for word in map(str.lower, parse.tokens)]
     prepositions: dict[int, str] = {}
     joined: dict[int, list[int]] = defaultdict(list)
-    for place, (head, dep) in enumerate(zip(heads, deps, strict=True)):
-        if dep == "case":
-            prepositions[head] = "" if words[place] == "to" else words[place]
-        elif dep == "conj":
-            joined[head].append(place)
     agents: dict[int, list[str]] = defaultdict(list)
     patients: dict[int, list[tuple[str, str]]] = defaultdict(list)
-    for place, (head, dep) in enumerate(zip(heads, deps, strict=True)):
-        preposition = prepositions.get(place, "")
+    for place, dep in enumerate(deps):
+        if dep == "case":
+            prepositions[heads[place]] = "" if words[place] == "to" else words[place]
+        elif dep == "conj":
+            joined[heads[place]].append(place)
+    for place, dep in enumerate(deps):
+        if dep not in AGENTS and dep not in OTHERS:
+            continue
+        verb, preposition = heads[place], prepositions.get(place, "")
         names = [words[each] for each in (place, *joined[place])]
         if dep in AGENTS or dep in PATIENTS:
-            if words[place] in RELATIVES and deps[head] == "acl:relcl":
-                names = [words[heads[head]]]
-            if dep in AGENTS:
-                agents[head] += names
-            else:
-                patients[head] += [(name, "") for name in names]
-        elif dep == "obl" and preposition not in SYMMETRIC_PREPOSITIONS:
-            patients[head] += [(name, preposition) for name in names]
-        elif dep == "nmod" and not preposition and deps[head] == "obj" and place in prepositions:
-            patients[heads[head]] += [(name, "") for name in names]
+            preposition = ""
+            if words[place] in RELATIVES and deps[verb] == "acl:relcl":
+                names = [words[heads[verb]]]
+        elif dep == "nmod":  # "sends requests to the client"
+            if preposition or place not in prepositions or deps[verb] != "obj":
+                continue
+            verb = heads[verb]
+        if dep in AGENTS:
+            agents[verb] += names
+        elif preposition not in SYMMETRIC_PREPOSITIONS:
+            patients[verb] += [(name, preposition) for name in names]
     for verb, names in agents.items():
         for patient, preposition in patients[verb]:
             yield from (
