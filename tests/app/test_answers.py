@@ -43,8 +43,9 @@ async def test_rows_are_scaled_or_cut_as_asked(client: Client) -> None:
         ({"prompt_name": None, "dimensions": None, "truncate": None, "model": None}, unit(raw)),
     ):
         np.testing.assert_allclose(await embed(client, TEXTS, **fields), expected, atol=1e-5)
-    other = await post(client, "/embed", inputs=TEXTS, model="tiny-nli")
-    assert not np.allclose(other.json(), unit(raw))
+    uncached = "hands wash two bad kids"  # in no other test: its inference takes time
+    other = await post(client, "/embed", inputs=[*TEXTS, uncached], model="tiny-nli")
+    assert not np.allclose(other.json()[:-1], unit(raw))
     stages = dict(part.split(";dur=") for part in other.headers["Server-Timing"].split(", "))
     assert list(stages) == ["parse", "queue", "inference", "total"]
     assert all(float(stages[stage]) > 0 for stage in ("parse", "inference", "total"))  # ms
