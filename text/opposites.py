@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from heedful.text.pairs import words_of
 from heedful.text.parse import Parse
 
 NEGATIONS = frozenset(
@@ -34,7 +35,7 @@ def is_opposite(premise: Parse, hypothesis: Parse) -> bool:
 
     The part has the premise's words in their order, perhaps with gaps, and as many negations as the premise.
     """
-    given, words = _words(premise), _words(hypothesis)
+    given, words = words_of(premise.tokens), words_of(hypothesis.tokens)
     others = set(words).difference(given)
     if len(others) != 1:
         return False
@@ -49,10 +50,6 @@ def is_opposite(premise: Parse, hypothesis: Parse) -> bool:
         for word in given[start : max(len(given) - stop, 0)]
         if word not in words
     )
-
-
-def _words(parse: Parse) -> list[str]:
-    return [token.lower() for token in parse.tokens if token[0].isalnum()]
 
 
 def _negations(words: Sequence[str]) -> int:

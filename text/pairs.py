@@ -113,8 +113,8 @@ def nearest_sentences(texts: Sequence[Parse]) -> dict[int, Parse]:
     for row, (premise, hypothesis) in enumerate(zip(texts[::2], texts[1::2], strict=True)):
         sentences = _sentences(premise.tokens)
         if len(sentences) > 1:
-            words = _words(hypothesis.tokens)
-            shared = [words & _words(premise.tokens[place]) for place in sentences]
+            words = set(words_of(hypothesis.tokens))
+            shared = [words.intersection(words_of(premise.tokens[place])) for place in sentences]
             most = max(shared, key=len)
             if most and set().union(*shared) - FUNCTION_WORDS <= most:
                 others = np.delete(np.arange(len(premise.tokens)), sentences[shared.index(most)])
@@ -135,5 +135,6 @@ def _sentences(tokens: Sequence[str]) -> list[slice]:
     return sentences
 
 
-def _words(tokens: Sequence[str]) -> set[str]:
-    return {token.lower() for token in tokens if token[0].isalnum()}
+def words_of(tokens: Sequence[str]) -> list[str]:
+    """The tokens that begin with a letter or a digit, in lower case."""
+    return [token.lower() for token in tokens if token[0].isalnum()]
