@@ -1,6 +1,6 @@
 """A semantic cache: an answer is used again for a similar question, unless one contradicts the other.
 
-The guard finds most opposites, not all: it misses "turn on" and "turn off".
+The guard finds most opposites, not all: it misses "from low to high" and "from high to low".
 """
 
 import numpy as np
