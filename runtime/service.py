@@ -89,9 +89,8 @@ class Service:
         self.refused: tuple[str, ...] = ()
         """Why the last reload left models unchanged, a line each."""
         self._testing = asyncio.Lock()
-        self._last_test: tuple[float, Mapping[str, list[str]]] | None = (
-            None  # its time and its result
-        )
+        self._last_test: tuple[float, Mapping[str, list[str]]] | None = None
+        """Its time and its result."""
         self.state: Literal["starting", "started", "stopping"] = "starting"
         """When it is stopping, it takes no more requests."""
         self._is_untrimmed = False  # whether requests have used memory since the last trim

@@ -133,7 +133,7 @@ class Parser:
         return cls(nlp, f"{nlp.meta['lang']}_{nlp.meta['name']}", fingerprint(nlp.path))
 
     def parse(self, texts: Sequence[str], max_tokens: int, tree: bool) -> list[Parse]:
-        """The first `max_tokens` tokens of each text, in order, with or without their tree; of some texts none."""
+        """The first `max_tokens` tokens of each text, in order, with or without their tree. A text may have none."""
         read = [self.tokenizer.tokenize(text, max_tokens) for text in texts]
         trees: Sequence[Tree] = ()
         if tree and self.trees:

@@ -160,9 +160,8 @@ async def infer(body: InferRequest, request: InferenceRequest) -> Response:
         {"name": signature.scores, "datatype": "FP32", "shape": values.shape, "data": numbers}
     ]
     if result.card.labels:
-        labels = [
-            label or "" for label in chosen(result.card, values)
-        ]  # a BYTES tensor has no null
+        # A BYTES tensor has no null.
+        labels = [label or "" for label in chosen(result.card, values)]
         outputs.append(
             {"name": "label", "datatype": "BYTES", "shape": [len(labels)], "data": labels}
         )
