@@ -36,10 +36,9 @@ from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
-from heedful.text.opposites import is_opposite
+from heedful.text.natural_logic import told_label
 from heedful.text.pairs import in_pairs, nearest_sentences
 from heedful.text.parse import Parse, Parser
-from heedful.text.roles import are_roles_exchanged
 
 T = TypeVar("T")
 
@@ -210,7 +209,7 @@ class Inference:
             nearest_logits = yield from self.model.logits(encoded[count:], vectors[1::2][rows])
             logits[rows] = (log_softmax(logits[rows]) + log_softmax(nearest_logits)) / 2
         if self.model.card.kind == "nli":
-            yield from self._check_entailed(parsed.parses, logits)
+            yield from self._check_words(parsed.parses, logits)
         self.answered.append((self.model, vectors, parsed.texts_per_row))
         result = parsed.result(finish(logits))
         if not trust:
@@ -228,23 +227,19 @@ class Inference:
             nearest |= {begin // 2 + row: self.model.sentence(text) for row, text in texts.items()}
         return nearest
 
-    def _check_entailed(self, parses: Sequence[Parse], logits: Floats) -> Steps[None]:
-        """Change the logits (N, 3) of entailed hypotheses that say something else in the words of their premises."""
+    def _check_words(self, parses: Sequence[Parse], logits: Floats) -> Steps[None]:
+        """Change the logits (N, 3) of pairs whose words tell another answer."""
         labels = self.model.card.labels
-        entailment = labels.index("entailment")
-        for count, row in enumerate(np.flatnonzero(logits.argmax(1) == entailment).tolist(), 1):
-            premise, hypothesis = parses[2 * row : 2 * row + 2]
-            answer = None
-            if is_opposite(premise, hypothesis):
-                answer = labels.index("contradiction")
-            elif are_roles_exchanged(premise, hypothesis):
-                answer = labels.index("neutral")
-            if answer is not None:
-                entailed = logits[row, entailment]
-                logits[row, answer] = np.logaddexp(logits[row, answer], entailed + log(MOVED_SHARE))
-                logits[row, entailment] = entailed + log(1 - MOVED_SHARE)
-            if 2 * count % ROWS_AT_ONCE == 0:
+        for row in range(len(logits)):
+            if row and 2 * row % ROWS_AT_ONCE == 0:
                 yield None
+            best = int(logits[row].argmax())
+            premise, hypothesis = parses[2 * row : 2 * row + 2]
+            told = labels.index(told_label(premise, hypothesis, labels[best]))
+            if told != best:
+                moved = logits[row, best]
+                logits[row, told] = np.logaddexp(logits[row, told], moved + log(MOVED_SHARE))
+                logits[row, best] = moved + log(1 - MOVED_SHARE)
 
     def read(
         self,

@@ -55,6 +55,7 @@ NLI: Mapping[Split, Mapping[str, Reader]] = {
         "New Protocols": nli_sets.NEW_PROTOCOLS_DEV.read,
         ROLES: plain_pairs.ROLES.read,
         "forms": plain_pairs.FORMS.read,
+        "monotonicity": plain_pairs.MONOTONICITY.read,
         "paragraphs": plain_pairs.PARAGRAPHS.read,
     },
     "test": {

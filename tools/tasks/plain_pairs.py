@@ -124,6 +124,10 @@ ROLES = Source("roles", "Apache-2.0", "300 pairs of templates", _templates("role
 """Agent and patient are exchanged: never entailment."""
 FORMS = Source("forms", "Apache-2.0", "300 pairs of templates", _templates("forms"))
 """Active and passive, and numbers in words and digits: always entailment."""
+MONOTONICITY = Source(
+    "monotonicity", "Apache-2.0", "300 pairs of templates", _templates("monotonicity")
+)
+"""One text has all words of the other and some more: whether it follows depends on the words before these."""
 PARAGRAPHS = Source(
     "paragraphs",
     f"{nli.MNLI_LICENCE}; {broad_text.PAIR_LICENCE}",

@@ -1,0 +1,116 @@
+"""text.natural_logic, against set theory: every division of a few individuals among two nouns and two verbs."""
+
+from collections.abc import Callable
+from itertools import combinations_with_replacement, product
+
+import pytest
+
+from heedful.text.kinds import NLI_LABELS
+from heedful.text.natural_logic import follows, told_label
+from heedful.text.parse import Parser
+from tests.shipped import BUNDLES
+from tests.text.test_parse import read
+
+QUANTIFIERS: dict[str, Callable[[int, int], bool]] = {
+    "some": lambda both, only: both >= 1,
+    "at least two": lambda both, only: both >= 2,
+    "no": lambda both, only: both == 0,
+    "none of the": lambda both, only: both == 0,
+    "at most two": lambda both, only: both <= 2,
+    "fewer than three": lambda both, only: both < 3,
+    "all": lambda both, only: only == 0,
+    "every one of the": lambda both, only: only == 0,
+    "not all": lambda both, only: only > 0,
+}
+"""Of individuals that are what the noun says: true or not, by the numbers that do what the verb says and do not."""
+NOUNS, VERBS = ("guests", "old guests"), ("danced", "danced before noon")
+KINDS = tuple(product(range(3), range(3)))
+"""An individual is no guest, a guest or an old guest, and does not dance, dances or dances before noon."""
+WORLDS = [world for size in range(4) for world in combinations_with_replacement(KINDS, size)]
+FOLLOWS = """
+Ann did not call. > Ann did not call before noon.
+Ann never called Bob. > ann NEVER called Bob at work!
+Ann left without a word. > Ann left without a kind word.
+Nobody called because it was late. > Nobody called.
+If it rains, we stay. > If it rains on Monday, we stay.
+A few guests left early. > A few guests left.
+Ann called Bob. > Ann called Bob or Eve.
+She did not sleep and he left early. > She did not sleep and he left.
+Nobody who was not invited early came. > Nobody who was not invited came.
+"""
+DOES_NOT_FOLLOW = """
+Few guests left early. > Few guests left.
+Ann called Bob or Eve. > Ann called Bob.
+It did not rain. > It did not rain or snow.
+Nobody called. > Nobody called because it was late.
+If it rains on Monday, we stay. > If it rains, we stay.
+Ann asked if Bob had left. > Ann asked if Bob had left early.
+"""
+UNTOLD = """
+Ann called. > Ann did not call.
+Only guests left. > Only old guests left.
+Most guests left. > Most old guests left.
+Fine weather. > There is fine weather.
+Ann is here. > Ann is here, too.
+Ann called Bob. > Bob called Ann early.
+The old guest left early. > The guest left.
+Ann called. > Ann called!
+... > Ann called.
+"""
+
+TOLD = """
+No guest left. > No guest left early. > entailment entailment entailment
+No guest left early. > No guest left. > neutral neutral neutral
+The shop opens before noon. > The shop opens after noon. > contradiction neutral contradiction
+Alice paid Bob. > Bob paid Alice. > neutral neutral contradiction
+Alice paid Bob. > Bob has money. > entailment neutral contradiction
+"""
+"""Of each pair what is told where a model says entailment, neutral and contradiction."""
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Parser:
+    return Parser.load(BUNDLES / "parser")
+
+
+def _is_true(quantifier: str, noun: int, verb: int, world: tuple[tuple[int, int], ...]) -> bool:
+    does = [done > verb for being, done in world if being > noun]
+    return QUANTIFIERS[quantifier](sum(does), len(does) - sum(does))
+
+
+@pytest.mark.parametrize("quantifier", QUANTIFIERS)
+def test_what_follows_is_true_wherever_the_premise_is(shipped: Parser, quantifier: str) -> None:
+    for noun, verb in product(range(2), range(2)):
+        for changed in ((1 - noun, verb), (noun, 1 - verb)):
+            texts = [
+                f"{quantifier} {NOUNS[n]} {VERBS[v]}.".capitalize()
+                for n, v in ((noun, verb), changed)
+            ]
+            expected = all(
+                _is_true(quantifier, *changed, world)
+                for world in WORLDS
+                if _is_true(quantifier, noun, verb, world)
+            )
+            assert follows(*(read(shipped, text) for text in texts)) == expected, texts
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"), [(FOLLOWS, True), (DOES_NOT_FOLLOW, False), (UNTOLD, None)]
+)
+def test_words_before_the_added_ones_tell_what_follows(
+    shipped: Parser, pairs: str, expected: bool | None
+) -> None:
+    for pair in pairs.strip().splitlines():
+        assert follows(*(read(shipped, text) for text in pair.split(" > "))) is expected, pair
+
+
+def test_without_a_tree_the_noun_phrase_of_all_is_not_told(shipped: Parser) -> None:
+    pair = [read(shipped, f"All {noun} left.", tree=False) for noun in NOUNS]
+    assert follows(*pair) is None
+
+
+@pytest.mark.parametrize("row", TOLD.strip().splitlines())
+def test_what_the_words_tell_goes_before_what_a_model_says(shipped: Parser, row: str) -> None:
+    *pair, told = row.split(" > ")
+    premise, hypothesis = (read(shipped, text) for text in pair)
+    assert [told_label(premise, hypothesis, label) for label in NLI_LABELS] == told.split()
