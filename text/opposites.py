@@ -14,7 +14,7 @@ from heedful.text.parse import Parse
 NEGATIONS = frozenset(
     ("not", "n't", "no", "never", "nobody", "none", "nothing", "without", "neither", "nor")
 )
-ENDINGS = ("s", "es", "ed", "d", "ing")
+ENDINGS = ("s", "es", "ies", "d", "ed", "ied", "en", "ing")
 
 
 def _read(pairs: Iterable[str]) -> dict[str, set[str]]:
@@ -40,13 +40,13 @@ def is_opposite(premise: Parse, hypothesis: Parse) -> bool:
     if len(others) != 1:
         return False
     (other,) = others
-    opposites = set().union(*[OPPOSITES.get(base, ()) for base in _bases(other)])
+    opposites = set().union(*[OPPOSITES.get(base, ()) for base in base_forms(other)])
     place = words.index(other)
     start, stop = _reach(words[:place], given), _reach(words[:place:-1], given[::-1])
     negations = _negations(given) - _negations(words) + _negations([other])
     return any(
         _negations([word]) == negations
-        and ((word.isdigit() and other.isdigit()) or not opposites.isdisjoint(_bases(word)))
+        and ((word.isdigit() and other.isdigit()) or not opposites.isdisjoint(base_forms(word)))
         for word in given[start : max(len(given) - stop, 0)]
         if word not in words
     )
@@ -56,13 +56,13 @@ def _negations(words: Sequence[str]) -> int:
     return sum(word in NEGATIONS for word in words)
 
 
-def _bases(word: str) -> set[str]:
+def base_forms(word: str) -> set[str]:
     """The word, and what it may be a form of."""
     bases = {word}
     for ending in ENDINGS:
         if word.endswith(ending):
             stem = word.removesuffix(ending)
-            bases |= {stem, f"{stem}e", stem[:-1]}
+            bases |= {stem, f"{stem}e", f"{stem}y", stem[:-1]}
     return bases
 
 

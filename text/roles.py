@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from heedful.text.opposites import base_forms
 from heedful.text.parse import Parse
 
 AGENTS = frozenset(("nsubj", "obl:agent"))
@@ -22,8 +23,6 @@ SYMMETRIC_VERBS = ("meet", "met", "marr", "resembl", "equal", "match", "border")
 """Beginnings of verbs whose two roles may be exchanged."""
 MAX_ROLES = 256
 """Of a text. Lists of subjects and objects would have thousands."""
-MIN_STEM = 3
-"""Verbs that begin with these letters, and more if they are longer, are forms of one verb."""
 
 
 class Role(NamedTuple):
@@ -49,17 +48,11 @@ def are_roles_exchanged(premise: Parse, hypothesis: Parse) -> bool:
     for role in given:
         verbs[role.patient, role.agent, role.preposition].append(role.verb)
     return any(
-        _are_forms(role.verb, verb)
+        not base_forms(role.verb).isdisjoint(base_forms(verb))
         for role in roles
         if (role.agent, role.patient) not in said
         for verb in verbs[role.agent, role.patient, role.preposition]
     )
-
-
-def _are_forms(verb: str, other: str) -> bool:
-    """Whether they seem to be forms of one verb."""
-    stem = max(MIN_STEM, min(len(verb), len(other)) - 3)
-    return verb[:stem] == other[:stem]
 
 
 def _first_roles(parse: Parse) -> list[Role]:
