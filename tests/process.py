@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -29,6 +29,13 @@ def wait_for(ask: Callable[[], T | None], what: str) -> T:
             return found
         time.sleep(0.02)
     raise AssertionError(f"waited in vain for {what}")
+
+
+def ready_at(url: str, **options: Any) -> bool | None:
+    """Whether it is ready; None too where nothing answers."""
+    with contextlib.suppress(httpx.TransportError), httpx.Client(**options) as client:
+        return client.get(f"{url}/ready", timeout=PATIENCE).is_success or None
+    return None
 
 
 def without_torch(folder: Path) -> Path:

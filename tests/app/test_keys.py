@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import ssl
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from heedful.runtime.errors import StartupError
 from heedful.runtime.service import Service
 from tests.app.conftest import Serve, Start
 from tests.app.posting import NDJSON, Client, bearer, check, metrics, state
-from tests.process import PATIENCE, output, wait_for
+from tests.process import PATIENCE, output, ready_at, wait_for
 
 OPEN = ("/health", "/metrics", "/docs", "/openapi.json", "/", "/static/vendor/swagger-ui.css")
 OTHERS = [
@@ -96,11 +95,11 @@ async def test_bulk_requests_are_told_from_interactive_ones(
 ) -> None:
     """A request is bulk by its header or its key's class, also as NDJSON."""
     noted: list[bool] = []
-    answer = Service.answer
+    work = Service.answer
 
     async def noting(*args: Any, bulk: bool) -> Any:
         noted.append(bulk)
-        return await answer(*args, bulk=bulk)
+        return await work(*args, bulk=bulk)
 
     monkeypatch.setattr(Service, "answer", noting)
     (tmp_path / "keys.toml").write_text(FILE)
@@ -108,10 +107,8 @@ async def test_bulk_requests_are_told_from_interactive_ones(
     async with serve(api_keys=tmp_path / "keys.toml") as client:
         for headers in (search, search | bulk, importing):
             for media in ({}, NDJSON):
-                answered = await client.post(
-                    "/embed", json={"inputs": "a"}, headers=headers | media
-                )
-                assert answered.status_code == 200
+                answer = await client.post("/embed", json={"inputs": "a"}, headers=headers | media)
+                assert answer.status_code == 200
     assert noted == [False, False, True, True, True, True]
 
 
@@ -155,13 +152,8 @@ def test_https(start: Start, healthcheck: list[str], tmp_path: Path) -> None:
     port = process.log.partition("https://127.0.0.1:")[2].split()[0]
     context = ssl.create_default_context(cafile=cert)
 
-    def ready() -> bool | None:
-        with suppress(httpx.TransportError):  # no process answers yet
-            url = f"https://127.0.0.1:{port}/ready"
-            return httpx.get(url, verify=context, timeout=PATIENCE).is_success or None
-        return None
-
-    wait_for(ready, "a serving process")
+    url = f"https://127.0.0.1:{port}"
+    wait_for(lambda: ready_at(url, verify=context), "a serving process")
     assert "Traceback" not in process.log
     with pytest.raises(httpx.HTTPError):
         httpx.get(f"http://127.0.0.1:{port}/health", timeout=PATIENCE)

@@ -21,17 +21,10 @@ import yaml
 from heedful.app.process.listening import listen, remove_file
 from heedful.runtime.errors import StartupError
 from tests.app.conftest import Start
-from tests.process import HOLDING, PATIENCE, ROOT, Process, tool, wait_for
+from tests.process import HOLDING, PATIENCE, ROOT, Process, ready_at, tool, wait_for
 
 BODY = {"inputs": ["a", "b"], "model": "tiny-nli"}
 TIGHT = {"max_queue": "2", "max_batch_inputs": "2"}
-
-
-def ready_at(url: str, **options: Any) -> bool | None:
-    """Whether it is ready; None too where nothing answers."""
-    with contextlib.suppress(httpx.TransportError), httpx.Client(**options) as client:
-        return client.get(f"{url}/ready", timeout=PATIENCE).is_success or None
-    return None
 
 
 def test_a_file_is_one_socket_for_all_processes(start: Start, tmp_path: Path) -> None:

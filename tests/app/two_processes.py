@@ -9,7 +9,7 @@ import httpx
 
 from tests.app.conftest import KEY
 from tests.app.posting import bearer
-from tests.process import PATIENCE, Process, wait_for
+from tests.process import PATIENCE, Process, ready_at, wait_for
 
 ALLOWED = bearer(KEY)
 HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\n"
@@ -49,13 +49,7 @@ def healthy(service: Process) -> bool:
 
 def ready(service: Process) -> None:
     """Wait until both processes answer."""
-
-    def answers() -> bool | None:
-        with contextlib.suppress(httpx.TransportError):  # none of them listens yet
-            return httpx.get(service.url() + "/ready", timeout=PATIENCE).is_success or None
-        return None
-
-    wait_for(answers, "/ready")
+    wait_for(lambda: ready_at(service.url()), "/ready")
     wait_for(lambda: len(service.servers()) == 2 or None, "two serving processes")
 
 
