@@ -80,11 +80,8 @@ REFUSED: list[tuple[int, str, bytes]] = [
     (400, "invalid_http", EMBED + CODED + b"gzip, chunked\r\n\r\n0\r\n\r\n"),
     (400, "invalid_http", EMBED + CODED + b"gzip\r\n" + CHUNKED + b"\r\n0\r\n\r\n"),
     (400, "invalid_http", HEALTH + b"bad header\r\n\r\n"),
-    (
-        400,
-        "invalid_http",
-        b"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
-    ),  # no host
+    # No host:
+    (400, "invalid_http", b"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"),
     (400, "invalid_http", HEALTH + b"host: a\r\n\r\n"),
     (400, "invalid_http", b"get /health HTTP/1.1\r\nHost: a\r\n\r\n"),
     (414, "url_too_long", b"GET /" + b"a" * 20_000),

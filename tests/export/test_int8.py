@@ -93,9 +93,8 @@ def test_elu_is_elu_with_the_same_bits_anywhere() -> None:
     np.testing.assert_array_equal(alone, found[::50])
 
 
-@pytest.fixture(
-    scope="module", params=["ms-san", "disan"]
-)  # DSA, LAMA and the Bi-LSTM stay float32
+# DSA, LAMA and the Bi-LSTM stay float32.
+@pytest.fixture(scope="module", params=["ms-san", "disan"])
 def made(request: pytest.FixtureRequest) -> Bundle:
     parser = ParserCard(name="en_tiny", fingerprint="0" * 64)
     return make_bundle(classifier(request.param, parser), request.param, int8=True)

@@ -92,9 +92,8 @@ def tokens_of(nlp: Language, text: str) -> Tokens:
 
 @settings(max_examples=30)
 @given(st.lists(texts, min_size=1, max_size=6))
-@example(
-    ["two kids", "their unheard dog " * 30]
-)  # longer than any before: more angles are worked out
+# The second is longer than any before: more angles are worked out.
+@example(["two kids", "their unheard dog " * 30])
 def test_every_text_gets_a_tree_which_is_the_same_in_any_company(
     nlp: Language, company: list[str]
 ) -> None:

@@ -41,9 +41,8 @@ def test_the_pages_say_what_the_cards_and_the_records_hold(tmp_path: Path) -> No
             (line,) = re.findall(rf"^\| `{name}` .*{row}.*$", scores, re.MULTILINE)
             assert (f" | {error:.2f} | " in line) == (score.metric == "accuracy")
     for folder in (RESULTS / "runs").iterdir():
-        section = how.partition(f"`python -m tools reproduce {folder.name}`")[2].partition("\n###")[
-            0
-        ]
+        section = how.partition(f"`python -m tools reproduce {folder.name}`")[2]
+        section = section.partition("\n###")[0]
         rows = defaultdict(list)
         for file in folder.glob("*.json"):
             record = json.loads(file.read_text())
@@ -77,9 +76,8 @@ def test_a_record_of_a_changed_source_stands_with_its_reason_alone(tmp_path: Pat
 
     with pytest.raises(ConfigError, match=r"toys: Whole: a record's source had changes that no"):
         page()
-    write(
-        tmp_path, {"tables/toys.toml": TABLE.replace(" }]", ', changed = "a month of a core" }]')}
-    )
+    changed = TABLE.replace(" }]", ', changed = "a month of a core" }]')
+    write(tmp_path, {"tables/toys.toml": changed})
     assert "| 90.0 | 1.34 |  |  | 1 | ba9876543210 with changes |" in page()
     assert "- Whole, with changes: a month of a core." in page()
 

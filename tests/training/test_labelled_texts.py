@@ -15,9 +15,8 @@ from heedful.training.labelled_texts import Reading, Row, read
 
 GOOD = "text,label\ngood film,pos\nfine film,pos\nbad film,neg\npoor film,neg\n"
 ROWS = [tuple(line.split(",")) for line in GOOD.splitlines()[1:]]
-ZIPPED = gzip.compress(
-    GOOD.replace(",", "\t").encode(), mtime=0
-)  # the same bytes in each process of the tests
+# The same bytes in each process of the tests.
+ZIPPED = gzip.compress(GOOD.replace(",", "\t").encode(), mtime=0)
 FIRST = {".parquet": 1, ".xlsx": 2}
 """The number of the first row under the names of the columns."""
 
@@ -97,15 +96,13 @@ def test_labels_that_look_the_same_are_named(tmp_path: Path, twin: str) -> None:
 
 NUMBERS = "text,label\n" + "".join(f"a {i},{i}.5\n" for i in range(40))
 AMOUNTS = "text\tlabel\n" + "".join(f"a {i}\t${i},299.00\n" for i in range(40))
-SAME_TEXT = (
-    r"t\.csv:2: the same text is labelled 'neg' and 'pos' \(lines 2, 6\): .*--drop-conflicts"
-)
+SAME = r"t\.csv:2: the same text is labelled 'neg' and 'pos' \(lines 2, 6\): .*--drop-conflicts"
 REFUSED: list[tuple[str, str | bytes, str]] = [  # the last row of GOOD is in line 5
     ("t.csv", GOOD + " ,neg\n,pos\n", r":6: 'text' is empty \(lines 6, 7\): fill .* --drop-blank"),
     ("t.csv", GOOD + "\nok,neg\n", r"t\.csv:6: 'text' is empty"),
     ("t.csv", GOOD + "meh,so-so\n" * 5, r"t\.csv:6: label 'so-so' has one text only: add"),
     ("t.csv", GOOD + "a,Pos\n", r"one text only \('Pos' and 'pos' are different labels\): add"),
-    ("t.csv", GOOD + "good  film ,neg\n", SAME_TEXT),
+    ("t.csv", GOOD + "good  film ,neg\n", SAME),
     ("t.csv", GOOD.encode() + b"caf\xe9,pos\n", r":6: byte 0xe9 is not UTF-8: .*--encoding cp1252"),
     ("t.tsv.gz", ZIPPED[:-9], r"t\.tsv\.gz is a damaged or incomplete gzip file"),
     ("t.tsv", "text\tlabel\na\0b\tx\nb\tx\nc\ty\nd\ty\n", r"t\.tsv:2: holds a NUL"),
@@ -133,14 +130,8 @@ def test_all_faults_are_in_one_message(tmp_path: Path) -> None:
         labelled(write(tmp_path, "t.csv", content))
     first, *faults = str(caught.value).split("\n- ")
     assert first == "t.csv: 5 faults:"
-    kinds = (
-        "3 cells where",
-        "'text' is empty",
-        "'label' is empty",
-        "the same text",
-        "labels 'Neg'",
-    )
-    for fault, kind in zip(faults, kinds, strict=True):
+    said = ("3 cells where", "'text' is empty", "'label' is empty", "the same text", "labels 'Neg'")
+    for fault, kind in zip(faults, said, strict=True):
         assert kind in fault
     # To leave such rows out makes every other label look more frequent.
     with pytest.raises(DataError, match=r"\(with 'none' where a text has no label"):

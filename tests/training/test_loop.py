@@ -51,9 +51,8 @@ def test_learns_and_records(finished: Paths, pipeline: BuiltParser) -> None:
     assert record["parser"]["fingerprint"] == pipeline.fingerprint
     found = losses(finished.run)
     assert found[-1] < found[0] / 2
-    assert (
-        "thin" in (finished.run / checkpoint.VOCAB).read_text().split()
-    )  # of the background texts
+    words = (finished.run / checkpoint.VOCAB).read_text().split()
+    assert "thin" in words  # of the background texts
     average = last(finished.run)["average"]  # the averaged weights were scored
     for name, value in checkpoint.best(finished.run).items():
         assert value.shape == average[f"module.{name}"].shape

@@ -64,11 +64,8 @@ def flags(classes: list[int], count: int = 2) -> np.ndarray:
     [
         *((100, 2, 50, 5, 100), (499, 2, 250, 5, 499)),
         (600, 2, 300, 1, 60),  # of very many a tenth, once
-        *(
-            (800, 200, 800, 4, 800),
-            (510, 170, 510, 3, 510),
-            (600, 2, 6, 3, 600),
-        ),  # few texts a label
+        # Few texts a label:
+        *((800, 200, 800, 4, 800), (510, 170, 510, 3, 510), (600, 2, 6, 3, 600)),
     ],
 )
 def test_every_row_is_held_out_once_and_equal_texts_together(
@@ -76,9 +73,8 @@ def test_every_row_is_held_out_once_and_equal_texts_together(
 ) -> None:
     groups = [i % texts for i in range(rows)]
     classes = [group % labels for group in groups]
-    found, again = (
-        assess.splits(flags(classes, labels), groups, seed=1, most=500) for _ in range(2)
-    )
+    targets = flags(classes, labels)
+    found, again = (assess.splits(targets, groups, seed=1, most=500) for _ in range(2))
     rows_held = [part.held.tolist() for part in found]
     assert rows_held == [part.held.tolist() for part in again]
     assert len(found) == parts
@@ -149,12 +145,10 @@ def test_the_threshold_reaches_the_precision() -> None:
     """All of the first 20 right: Wilson's one-sided lower limit is 20 / (20 + 0.842^2); 39 of 40 have another."""
     margins = np.arange(40, 0, -1) / 10
     held = made(margins.tolist(), [i != 20 for i in range(40)])
-    first, all_of_them = 20 / (20 + 0.8416**2), 0.9436
+    first, every = 20 / (20 + 0.8416**2), 0.9436
     assert most_precise(held) == pytest.approx(first, abs=1e-4)
     assert assess.threshold(held, first - 1e-3) == pytest.approx(1 / (1 + np.exp(-margins[19])))
-    assert assess.threshold(held, all_of_them - 1e-3) == pytest.approx(
-        1 / (1 + np.exp(-margins[39]))
-    )
+    assert assess.threshold(held, every - 1e-3) == pytest.approx(1 / (1 + np.exp(-margins[39])))
     assert assess.threshold(held, first + 1e-3) is None
     assert answered(held, 1 / (1 + np.exp(-margins[24]))) == (25, 24)
     assert answered(held, 1.0) == (0, 0)
