@@ -16,14 +16,7 @@ import jsonschema_rs
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
-from schemathesis.checks import (
-    content_type_conformance,
-    negative_data_rejection,
-    not_a_server_error,
-    response_schema_conformance,
-    status_code_conformance,
-    unsupported_method,
-)
+from schemathesis import checks
 
 from heedful.app.application import create_app
 from heedful.app.settings import Settings
@@ -146,12 +139,12 @@ for _path in _json_alone["paths"].values():
         _operation.get("requestBody", {"content": {}})["content"].pop("application/x-ndjson", None)
 schema = schemathesis.openapi.from_dict(_json_alone)
 CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-    negative_data_rejection,
-    unsupported_method,
+    checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_schema_conformance,
+    checks.negative_data_rejection,
+    checks.unsupported_method,
 ]
 
 

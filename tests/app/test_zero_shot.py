@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heedful.runtime.zero_shot import (
-    COSINE_WEIGHT,
-    NONE_COSINE,
-    NONE_ENTAILMENT,
-    POLARITY_WEIGHT,
-    TEMPLATES,
-)
+from heedful.runtime import zero_shot
 from heedful.text.parse import fingerprint
 from tests.app.conftest import Serve
 from tests.app.posting import TEXTS, Client, ask, check, metrics
@@ -34,22 +28,20 @@ async def expected(
     sides = [[template.replace("{}", label) for label in LABELS] for template in templates]
     odds, none = np.ones(len(LABELS)), 1.0
     if "cosine" in kinds:
-        inputs = [{"source_sentence": text, "sentences": sentences} for sentences in sides]
-        cosines = [
-            await ask(client, "/similarity", inputs=body, model="tiny-flat") for body in inputs
-        ]
-        odds *= np.exp(COSINE_WEIGHT * np.mean(cosines, axis=0))
-        none *= np.exp(COSINE_WEIGHT * NONE_COSINE)
+        each = [{"source_sentence": text, "sentences": sentences} for sentences in sides]
+        cosines = [await ask(client, "/similarity", inputs=one, model="tiny-flat") for one in each]
+        odds *= np.exp(zero_shot.COSINE_WEIGHT * np.mean(cosines, axis=0))
+        none *= np.exp(zero_shot.COSINE_WEIGHT * zero_shot.NONE_COSINE)
     if "entailment" in kinds:
         pairs = [{"premise": text, "hypothesis": sentence} for sentence in sides[0]]
         results = (await ask(client, "/nli", pairs=pairs, model="tiny-nli"))["results"]
         odds *= [result["scores"]["entailment"] for result in results]
-        none *= NONE_ENTAILMENT
+        none *= zero_shot.NONE_ENTAILMENT
     if "polarity" in kinds:
         rows = await ask(client, "/classify", inputs=[text, *sides[0]], model="tiny-tone")
         by_label = [{one["label"]: one["score"] for one in row} for row in rows]
         of_text, *of_labels = [row["positive"] - row["negative"] for row in by_label]
-        odds *= np.exp(POLARITY_WEIGHT * of_text * np.array(of_labels))
+        odds *= np.exp(zero_shot.POLARITY_WEIGHT * of_text * np.array(of_labels))
     return odds, none
 
 
@@ -63,7 +55,7 @@ def scores(row: list[dict[str, Any]]) -> list[float]:
 async def check_scores(client: Client, kinds: str, **more: str) -> None:
     body: dict[str, Any] = {"inputs": TEXTS, "labels": LABELS, **more}
     template = more.get("hypothesis_template")
-    templates = [template] if template else TEMPLATES
+    templates = [template] if template else zero_shot.TEMPLATES
     best = await ask(client, "/classify", **body)
     several = await ask(client, "/classify", **body, multi_label=True)
     for text, row, many in zip(TEXTS, best, several, strict=True):

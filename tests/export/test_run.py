@@ -44,8 +44,6 @@ from tools.unpack import BASE_RUN, PACKED, SCALE, unpack
 TEXTS = ["a movie is good", "a movie is dull", "an unheard movie is  lovely", "bad"]
 SIZE = 12
 TABLE = "embedding.transformer.embeddings.word_embeddings.weight"
-
-
 CHANGES: dict[str, dict[str, Any]] = {
     "fine-tuned": {},
     "adapters": {"transformer": {"lora_rank": 2}},
@@ -170,27 +168,23 @@ def test_what_is_no_finished_run_is_refused(tmp_path: Path, missing: str) -> Non
 
 
 @pytest.fixture(scope="module")
-def run(runs: Runs) -> Path:
-    return runs("words")
-
-
-@pytest.fixture(scope="module")
-def exported(run: Path, pipeline: BuiltParser, data: Path) -> Path:
-    """Its bundle, with rows that compose unlisted words."""
+def exported(runs: Runs, pipeline: BuiltParser, data: Path) -> Path:
+    """The bundle of the run over words, with rows that compose unlisted words."""
+    run = runs("words")
     out = run.parent / "models" / "ms-san-sst2"
     export.command(run, out, composed=ROWS, data=data, parser=str(pipeline.folder))
     return out
 
 
 def test_one_call_writes_all_of_it_and_it_passes_its_self_test(
-    run: Path, exported: Path, pipeline: BuiltParser, data: Path
+    runs: Runs, exported: Path, pipeline: BuiltParser, data: Path
 ) -> None:
     """Of rows that the run answers rightly the likeliest temperature is the least that is allowed."""
     found = bundle.read(exported)
     card = found.card
     assert {ENCODER_INT8, EXPLAIN_INT8, GOLDEN} <= set(found.files)
     assert card.composed == ROWS
-    assert card.training.settings == checkpoint.record(run)["config"]
+    assert card.training.settings == checkpoint.record(runs("words"))["config"]
     int8, trained = present(card.int8), present(card.trained)
     assert int8.products == 12
     assert MIN_COSINE < trained.cosine <= trained.cosine_float32 + 1e-4
@@ -199,7 +193,7 @@ def test_one_call_writes_all_of_it_and_it_passes_its_self_test(
     assert (score.metric, score.rows, score.value) == ("accuracy", 8, int8.int8)
     assert selftest.run([exported], str(pipeline.folder))[1] == {}
 
-    start, task = read(run), tasks.get("sst2")
+    start, task = read(runs("words")), tasks.get("sst2")
     dev = DevSplit.read(task, task.dev.read(data), Parser.load(pipeline.folder), start)
     logits = present(torch_head(start))(dev.sides(torch_vectors(start, dev.sentences)))
     right = softmax(logits)[np.arange(8), [int(one.label) for one in dev.examples]]
@@ -208,7 +202,7 @@ def test_one_call_writes_all_of_it_and_it_passes_its_self_test(
 
 
 def test_what_cannot_be_exported_writes_nothing(
-    run: Path, exported: Path, pipeline: BuiltParser, data: Path, tmp_path: Path
+    runs: Runs, exported: Path, pipeline: BuiltParser, data: Path, tmp_path: Path
 ) -> None:
     before = {file.name: file.read_bytes() for file in exported.iterdir()}
     other = shutil.copytree(pipeline.folder, tmp_path / "other")
@@ -217,7 +211,7 @@ def test_what_cannot_be_exported_writes_nothing(
     loaded = Parser.load(pipeline.folder)
 
     def refused(how: Choices, data: Path = data, parser: Parser = loaded) -> None:
-        export_run(run, exported, how, data=data, parser=parser, say=print)
+        export_run(runs("words"), exported, how, data=data, parser=parser, say=print)
 
     with pytest.raises(DataMissing):
         refused(Choices(), data=tmp_path)

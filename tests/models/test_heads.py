@@ -11,17 +11,8 @@ from heedful.models.registry import ENCODERS
 from tests.models.conftest import array, close, layers, linear, randomise
 from tests.models.test_ms_san import encoder, without
 from tests.reference import aligned_words as reference
-from tests.reference import dsa
-from tests.reference.arithmetic import (
-    Array,
-    Function,
-    elu,
-    matching,
-    perceptron,
-    relu,
-    sigmoid,
-    softmax,
-)
+from tests.reference import arithmetic, dsa
+from tests.reference.arithmetic import Array, Function, matching, perceptron, sigmoid, softmax
 
 DIM, SIZE = 6, 8
 """Of the sentence, before its words; and of a word."""
@@ -54,7 +45,11 @@ def logits_of(head: nn.Module, features: Array, activation: Function) -> Array:
 
 @pytest.mark.parametrize(
     ("name", "activation", "difference", "hidden"),
-    [("ms-san", relu, abs, (1, 1)), ("disan", elu, float, (1, 1)), ("dsa", None, abs, (2, 1))],
+    [
+        ("ms-san", arithmetic.relu, abs, (1, 1)),
+        ("disan", arithmetic.elu, float, (1, 1)),
+        ("dsa", None, abs, (2, 1)),
+    ],
 )
 def test_the_papers_heads_are_the_references(
     name: str, activation: Function, difference: Function, hidden: tuple[int, int]

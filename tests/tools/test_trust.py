@@ -67,9 +67,7 @@ def test_a_bundle_is_measured_and_its_card_says_so(tmp_path: Path) -> None:
         write_page(page, [card])
 
 
-ALLOWED = np.array(
-    [[[True, True, True, False], [True, False, False, False], [True, True, True, True]]]
-)
+ALLOWED = np.array([[[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]]], bool)
 
 
 def run(content: bytes, logits: Floats) -> Floats:
