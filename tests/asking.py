@@ -26,15 +26,13 @@ def present(value: T | None) -> T:
 async def embed(
     service: Service, texts: Sequence[Item], *, model: str | None = None, **fields: Any
 ) -> Result[Floats]:
-    return await service.answer(
-        service.bind("embed", model).embed(Inputs.from_texts(texts), **fields)
-    )
+    bound = service.bind("embed", model)
+    return await service.answer(bound.embed(Inputs.from_texts(texts), **fields))
 
 
 async def classify(service: Service, texts: Sequence[Item], **fields: Any) -> Result[Array]:
-    return await service.answer(
-        service.bind("classify").classify(Inputs.from_texts(texts), **fields)
-    )
+    bound = service.bind("classify")
+    return await service.answer(bound.classify(Inputs.from_texts(texts), **fields))
 
 
 async def nli(service: Service, pairs: Sequence[tuple[Item, Item]], **fields: Any) -> Result[Array]:
@@ -52,6 +50,5 @@ async def explain(
 ) -> Result[ExplainResult]:
     paths = ["inputs"] if len(items) == 1 else ["inputs.premise", "inputs.hypothesis"]
     inputs = Inputs(items, paths, texts_per_row=len(items))
-    return await service.answer(
-        service.bind(task, model).explain(inputs, options or ExplainOptions())
-    )
+    bound = service.bind(task, model)
+    return await service.answer(bound.explain(inputs, options or ExplainOptions()))

@@ -77,9 +77,8 @@ async def test_an_answers_tree_may_be_sent_in_place_of_the_text(client: Client, 
         assert trees == texts
     alone = await embed(client, tree, model="tiny-sst2")  # another batch rounds otherwise
     np.testing.assert_allclose(alone, await embed(client, KIDS, model="tiny-sst2"), atol=1e-6)
-    text, same = [
-        await ask(client, "/nli", premise=item, hypothesis="A dog.") for item in (KIDS, tree)
-    ]
+    pair = {"hypothesis": "A dog."}
+    text, same = [await ask(client, "/nli", premise=one, **pair) for one in (KIDS, tree)]
     assert same == text
 
 

@@ -240,9 +240,8 @@ async def test_tensors_of_classifiers_and_of_models_of_pairs(client: Client) -> 
     assert list(await infer(client, "tiny-sst2", texts, outputs=[{"name": "label"}])) == ["label"]
     assert list(await infer(client, "tiny-sst2", texts, outputs=[])) == list(outputs)
     firsts, seconds = TEXTS[:2], TEXTS[2:4]
-    outputs = await infer(
-        client, "tiny-nli", tensor("hypothesis", seconds), tensor("premise", firsts)
-    )
+    premises, hypotheses = tensor("premise", firsts), tensor("hypothesis", seconds)
+    outputs = await infer(client, "tiny-nli", hypotheses, premises)
     pairs = [{"premise": a, "hypothesis": b} for a, b in zip(firsts, seconds, strict=True)]
     judged = (await ask(client, "/nli", pairs=pairs))["results"]
     assert outputs["label"].tolist() == [result["label"] for result in judged]

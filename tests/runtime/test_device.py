@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -104,14 +104,9 @@ def test_what_the_device_has_no_memory_for_is_answered_so(gpu: Process) -> None:
 
 
 def test_a_driver_without_cuda_is_the_cpu_service(driver: dict[str, str], tmp_path: Path) -> None:
-    with (
-        bundles(["ms-san-sst2", "disan-sst5"], BUNDLES) as models,
-        closing(
-            Process(
-                tmp_path / "log", {"port": "0", "models": str(models), "processes": "2"}, driver
-            )
-        ) as process,
-    ):
+    with bundles(["ms-san-sst2", "disan-sst5"], BUNDLES) as models, ExitStack() as stack:
+        flags = {"port": "0", "models": str(models), "processes": "2"}
+        process = stack.enter_context(closing(Process(tmp_path / "log", flags, driver)))
         info = httpx.get(process.ready() + "/info", timeout=PATIENCE).json()
         assert (info["device"], info["provider"]) == ("cpu", "CPUExecutionProvider")
         assert set(info["precision"].values()) == {"int8"}

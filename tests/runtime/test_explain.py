@@ -85,9 +85,8 @@ def test_weights_priors_and_alpha_are_those_of_the_graph_by_hand(running: Runnin
     sentence, heads = sentence_of(text), text.parse.heads
     hidden = np.tanh(word_table()[text.ids] + ALPHA * word_table()[text.ids[heads]])
     (weights,) = full.sentences
-    np.testing.assert_allclose(
-        weights.maps["products"][0], softmax(hidden @ hidden.T, axis=-1), atol=1e-5
-    )
+    products = softmax(hidden @ hidden.T, axis=-1)
+    np.testing.assert_allclose(weights.maps["products"][0], products, atol=1e-5)
     np.testing.assert_allclose(weights.pooling["sums"][0], softmax(hidden.sum(1)), atol=1e-5)
     opened = 1 / (1 + np.exp(-hidden.sum(1)))
     np.testing.assert_allclose(weights.gate["gate"][0], opened, atol=1e-5)
@@ -237,9 +236,8 @@ def test_integrated_gradients_lead_from_zero_vectors_to_the_score(running: Runni
         vectors[side] *= 0  # tanh of nothing
         logits = run_now(running.service.registry.models[NLI].logits(*vectors))
         assert path.score == pytest.approx(before[label], abs=1e-5)
-        assert path.baseline == pytest.approx(
-            softmax(logits.astype(float), axis=-1)[0, label], abs=1e-5
-        )
+        baseline = softmax(logits.astype(float), axis=-1)[0, label]
+        assert path.baseline == pytest.approx(baseline, abs=1e-5)
         change = path.score - path.baseline
         assert path.error <= 1e-4
         assert 0 <= path.spread <= gradients.TOLERANCE
@@ -322,10 +320,8 @@ def test_masked_words_keep_the_tree_and_the_other_composed_words() -> None:
     assert some.ids.tolist() == [sentence.ids[0], PAD, PAD, sentence.ids[3]]
     np.testing.assert_array_equal(some.heads, heads)
     np.testing.assert_array_equal(present(some.features), present(sentence.features))
-    pieces, parse = (
-        build_pieces(),
-        build(["the", "ballgame"], np.ones(2, int), ["dep"] * 2, [True] * 2),
-    )
+    pieces = build_pieces()
+    parse = build(["the", "ballgame"], np.ones(2, int), ["dep"] * 2, [True] * 2)
     assert pieces.known(masked(pieces, parse, {1})).tolist() == [True, False]
 
 

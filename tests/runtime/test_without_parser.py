@@ -1,7 +1,6 @@
 """Models that read no trees: no pipeline is installed, loaded or mentioned, and their words are the same."""
 
 import asyncio
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,14 +10,13 @@ import pytest
 
 import heedful
 from heedful.runtime.answers import TokenizedText
+from heedful.runtime.bundles.bundle import read_card
 from heedful.runtime.inputs import Inputs
 from heedful.runtime.service import Options, Service, running
 from tests.shipped import BUNDLES, SHIPPED
 from tests.text.test_pipeline import hostile_texts
 
-FLAT = [
-    name for name in SHIPPED if not json.loads((BUNDLES / name / "card.json").read_text())["tree"]
-]
+FLAT = [name for name in SHIPPED if not read_card(BUNDLES / name).tree]
 
 
 @pytest.fixture

@@ -28,9 +28,8 @@ def test_words_are_scikit_learns_where_none_is_doubled_and_unknown_ones_count_fo
     found = bag.features(keys(TEXTS))
     vectorizer = TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"\w")
     expected = vectorizer.fit_transform(TEXTS)
-    np.testing.assert_allclose(
-        (found @ found.T).toarray(), (expected @ expected.T).toarray(), atol=1e-3
-    )
+    products, known = ((one @ one.T).toarray() for one in (found, expected))
+    np.testing.assert_allclose(products, known, atol=1e-3)
     known, more, none = bag.features(keys(["a b", "a b z", "z"])).toarray()
     np.testing.assert_allclose(known, more)
     assert not none.any()
@@ -53,13 +52,8 @@ def test_on_labels_the_soft_regression_is_scikit_learns(class_weight: ClassWeigh
     for labels, multi_label in ((classes, False), (classes == 0, True)):
         expected = LogisticRegression(C=0.5, tol=1e-6, class_weight=class_weight)
         expected.fit(features, labels)
-        weights, intercepts = soft_logistic(
-            parts,
-            np.eye(3)[classes],
-            0.5,
-            multi_label=multi_label,
-            balanced=class_weight == "balanced",
-        )
+        how = {"multi_label": multi_label, "balanced": class_weight == "balanced"}
+        weights, intercepts = soft_logistic(parts, np.eye(3)[classes], 0.5, **how)
         logits = features @ weights.T + intercepts
         found = softmax(logits, axis=1)
         if multi_label:
