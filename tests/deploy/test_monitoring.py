@@ -20,9 +20,7 @@ RULES = [
     for rule in group["rules"]
 ]
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
-SERVED = {
-    family.name + suffix for family in Metrics().collect() for suffix in SUFFIXES[family.type]
-}
+SERVED = {one.name + suffix for one in Metrics().collect() for suffix in SUFFIXES[one.type]}
 
 
 def test_the_configurations_and_the_rules_are_well_formed(tmp_path: Path) -> None:

@@ -30,9 +30,8 @@ ROUNDS = doubling_rounds(256)
 
 def model_of(name: str, inputs: Mapping[str, Array], *, defined: bool = True) -> bytes:
     """A graph of one call of the operator, with its definition or without."""
-    outputs = (
-        {"y": np.float32} if name != "RoundRows" else {"bytes": np.uint8, "scales": np.float32}
-    )
+    two = {"bytes": np.uint8, "scales": np.float32}
+    outputs = two if name == "RoundRows" else {"y": np.float32}
     read = [_value(key, value.dtype, value.ndim) for key, value in inputs.items()]
     given = [_value(key, np.dtype(kind), None) for key, kind in outputs.items()]
     graph = helper.make_graph([call(name, list(inputs), list(outputs))], "one", read, given)

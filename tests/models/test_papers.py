@@ -99,9 +99,8 @@ def expected(model: Encoder, x: Array) -> Array:
             return lama.embed(h, lama.attention(h, c, *linear(attention, "hidden"), p, q))
         case SAN():
             h = annotations(model.words, x)
-            return lama.embed(
-                h, lama.structured_attention(h, *map(array, model.attention.parameters()))
-            )
+            maps = lama.structured_attention(h, *map(array, model.attention.parameters()))
+            return lama.embed(h, maps)
         case BiGRUMax():
             return np.array([max(one) for one in zip(*annotations(model.words, x), strict=True)])
         case CNNMax():

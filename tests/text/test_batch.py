@@ -112,8 +112,6 @@ def test_a_sentence_without_words_is_that_of_the_words_that_are_left(
     for name in ("heads", "pieces"):
         np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name))
     np.testing.assert_array_equal(np.maximum(actual.ids, -1), np.maximum(expected.ids, -1))
-    for number, other in zip(actual.ids, expected.ids, strict=True):
+    for one, other in zip(actual.ids, expected.ids, strict=True):
         if other < 0:  # a composed word has its features, in whatever row
-            np.testing.assert_array_equal(
-                actual.features[-1 - number], expected.features[-1 - other]
-            )
+            np.testing.assert_array_equal(actual.features[-1 - one], expected.features[-1 - other])

@@ -97,9 +97,7 @@ def test_a_misspelling_shares_more_with_its_word_than_another_word_does() -> Non
     assert len({features(word, ROWS) for word in HOSTILE}) == len(HOSTILE)
     spellings = {features(symbol, ROWS)[:-SIGNATURE] for symbol in (*SYMBOLS, ".")}
     assert len(spellings) == 1  # a symbol is composed like a full stop
-    word, near, far = (
-        set(features(spelling, 2**20)) for spelling in ("awesome", "awsome", "terrible")
-    )
+    word, near, far = (set(features(one, 2**20)) for one in ("awesome", "awsome", "terrible"))
     assert len(word & near) > len(word & far) + 3
     shapes = {"iOS": "xXX", "18.2": "dd.d", "COVID-19": "XXXX-dd", "awesome": "xxxx", "é": "x"}
     assert {word: shape(word) for word in shapes} == shapes

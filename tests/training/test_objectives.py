@@ -402,7 +402,6 @@ def test_what_nobody_can_teach_is_refused_before_anything_is_parsed(
     for kind in kinds:
         with pytest.raises(ConfigError, match=rf"teacher is for classes: .* a task of {kind}"):
             goal(missing, paths, paths.cache, kind)
+    some = [Example((GOOD,), 1), Example((GOOD,), UNLABELLED)]
     with pytest.raises(ConfigError, match=r"no label: name a run in \[teacher\]"):
-        goal(config, paths, paths.cache).targets(
-            [Example((GOOD,), 1), Example((GOOD,), UNLABELLED)]
-        )
+        goal(config, paths, paths.cache).targets(some)

@@ -199,9 +199,8 @@ def test_the_datasets_of_the_data_folder(task: str, rows: tuple[int, ...]) -> No
 @needs_data
 def test_matched_mnli_learns_no_premise_of_its_dev_split() -> None:
     matched = tasks.get("mnli-matched")
-    train, dev = (
-        [one.texts[0] for one in source.read(DATA)] for source in (*matched.train, matched.dev)
-    )
+    sources = (*matched.train, matched.dev)
+    train, dev = ([one.texts[0] for one in source.read(DATA)] for source in sources)
     assert len(train) + len(dev) == 37_847
     assert 1_800 < len(dev) < 2_000
     assert not set(train) & set(dev)
