@@ -1,4 +1,4 @@
-"""What the words of a pair tell of its label: an opposite, exchanged roles, or words that are added or left out.
+"""What the words of a pair tell of its label: an opposite, exchanged roles, words that are added or left out, bounds.
 
 "No guests left." entails "No guests left early.", and "Some guests left early." entails "Some guests left.": a negation
 turns round what follows. Sentences of nearly the same words have nearly the same vector, so a model of sentences says
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from heedful.text.language import FUNCTION_WORDS
 from heedful.text.opposites import is_opposite
-from heedful.text.pairs import words_of
+from heedful.text.pairs import NUMBERS, words_of
 from heedful.text.parse import Parse
 from heedful.text.roles import are_roles_exchanged
 
@@ -25,7 +25,12 @@ UNIVERSAL = frozenset(("all", "every", "each"))
 """Determiners whose noun phrase entails what is narrower."""
 UNCLEAR = frozenset(("only", "exactly", "most", "whether", "except", "but", "unless"))
 """A text with one of these words gets no answer."""
-AT_MOST = ("at", "most")
+AT_LEAST, AT_MOST = ("at", "least"), ("at", "most")
+RISING = {
+    **dict.fromkeys([AT_MOST, ("less", "than"), ("fewer", "than"), ("under",), ("below",)], True),
+    **dict.fromkeys([AT_LEAST, ("more", "than"), ("over",), ("above",)], False),
+}
+"""Words before a number, and whether they entail themselves with a higher number; else they do with a lower one."""
 CLAUSE_BEGINS = frozenset(
     (
         *("because", "although", "though", "since", "while", "so", "when", "as"),
@@ -48,10 +53,12 @@ def told_label(premise: Parse, hypothesis: Parse, label: str) -> str:
 
 
 def follows(premise: Parse, hypothesis: Parse) -> bool | None:
-    """Whether the hypothesis follows from the premise. None where one is not the other with a run of words added,
-    and where the words do not tell.
+    """Whether the hypothesis follows from the premise. None where one is not the other with a run of words added, nor
+    with another number as a bound, and where the words do not tell.
     """
     given, said = _words(premise), _words(hypothesis)
+    if len(given) == len(said):
+        return _bound_follows(premise, given, said)
     adds = len(said) > len(given)
     parse, long, short = (hypothesis, said, given) if adds else (premise, given, said)
     run = _added(short, long)
@@ -64,6 +71,21 @@ def follows(premise: Parse, hypothesis: Parse) -> bool | None:
     if is_narrower and (not run.start or FUNCTION_WORDS.issuperset(words_of(added))):
         return None  # such words may say nothing more, as in "There are" before a noun
     return not is_narrower
+
+
+def _bound_follows(premise: Parse, given: list[str], said: list[str]) -> bool | None:
+    places = [i for i, words in enumerate(zip(given, said, strict=True)) if words[0] != words[1]]
+    if len(places) != 1:
+        return None
+    (place,) = places
+    numbers = [NUMBERS.get(word, word).replace(",", "") for word in (given[place], said[place])]
+    for size in (1, 2):
+        rising = RISING.get(tuple(given[max(place - size, 0) : place]))
+        if rising is not None and all(map(str.isdecimal, numbers)):
+            is_higher = int(numbers[1]) > int(numbers[0])
+            turned = _is_downward(premise, given, slice(place - size, place))
+            return (is_higher == rising) != turned
+    return None
 
 
 def _words(parse: Parse) -> list[str]:

@@ -14,6 +14,8 @@ from heedful.text.parse import Parse
 NEGATIONS = frozenset(
     ("not", "n't", "no", "never", "nobody", "none", "nothing", "without", "neither", "nor")
 )
+BOUNDS = frozenset(("least", "most", "than", "over", "under", "above", "below"))
+"""Words before a number that others satisfy too: "at least 3" is also at least 2."""
 ENDINGS = ("s", "es", "ies", "d", "ed", "ied", "en", "ing")
 
 
@@ -43,10 +45,11 @@ def is_opposite(premise: Parse, hypothesis: Parse) -> bool:
     opposites = set().union(*[OPPOSITES.get(base, ()) for base in base_forms(other)])
     place = words.index(other)
     start, stop = _reach(words[:place], given), _reach(words[:place:-1], given[::-1])
+    is_number = other.isdigit() and BOUNDS.isdisjoint(words[:place][-1:])
     negations = _negations(given) - _negations(words) + _negations([other])
     return any(
         _negations([word]) == negations
-        and ((word.isdigit() and other.isdigit()) or not opposites.isdisjoint(base_forms(word)))
+        and ((word.isdigit() and is_number) or not opposites.isdisjoint(base_forms(word)))
         for word in given[start : max(len(given) - stop, 0)]
         if word not in words
     )

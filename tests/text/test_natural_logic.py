@@ -37,6 +37,9 @@ A few guests left early. > A few guests left.
 Ann called Bob. > Ann called Bob or Eve.
 She did not sleep and he left early. > She did not sleep and he left.
 Nobody who was not invited early came. > Nobody who was not invited came.
+At least 3 guests left. > At least two guests left.
+It costs less than 950 euros. > It costs less than 1,200 euros.
+He did not pay over 10 euros. > He did not pay over 20 euros.
 """
 DOES_NOT_FOLLOW = """
 Few guests left early. > Few guests left.
@@ -45,6 +48,8 @@ It did not rain. > It did not rain or snow.
 Nobody called. > Nobody called because it was late.
 If it rains on Monday, we stay. > If it rains, we stay.
 Ann asked if Bob had left. > Ann asked if Bob had left early.
+At least two guests left. > At least three guests left.
+No more than 3 guests left. > No more than 2 guests left.
 """
 UNTOLD = """
 Ann called. > Ann did not call.
@@ -55,6 +60,8 @@ Ann is here. > Ann is here, too.
 Ann called Bob. > Bob called Ann early.
 The old guest left early. > The guest left.
 Ann called. > Ann called!
+Ann paid 3 euros. > Ann paid 2 euros.
+Ann paid over 2 euros. > Ann paid over 3 dollars.
 ... > Ann called.
 """
 

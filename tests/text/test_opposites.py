@@ -23,6 +23,8 @@ We open before noon and after lunch. > We open after noon.
 We left before noon. > They left after noon.
 He was 20 in 1990. > He was twenty in 1990.
 It is on the desk. > It is on the desk.
+At least 3 guests left. > At least 2 guests left.
+It weighs less than 2 kg. > It weighs less than 30 kg.
 """
 
 
