@@ -192,8 +192,7 @@ class Inference:
         """The result of `finish` on the head's logits (N, C) for texts or pairs.
 
         An NLI model also reads the sentence of the premise that is nearest to the hypothesis: the geometric mean. Where
-        the hypothesis exchanges two roles of the premise, or replaces a word by its opposite, most of its probability
-        of entailment goes to neutral, or to contradiction.
+        the pair's words tell a label (`text.natural_logic`), most of the probability goes to it.
         """
         parsed = yield from self.read(inputs, truncate=truncate)
         nearest: dict[int, Sentence] = {}
@@ -224,11 +223,12 @@ class Inference:
             if begin:
                 yield None
             texts = nearest_sentences(parses[begin : begin + ROWS_AT_ONCE])
-            nearest |= {begin // 2 + row: self.model.sentence(text) for row, text in texts.items()}
+            rows = [begin // 2 + row for row in texts]
+            nearest.update(zip(rows, self.model.sentences(texts.values()), strict=True))
         return nearest
 
     def _check_words(self, parses: Sequence[Parse], logits: Floats) -> Steps[None]:
-        """Change the logits (N, 3) of pairs whose words tell another answer."""
+        """Change the logits (N, 3) of pairs whose words tell another label."""
         labels = self.model.card.labels
         for row in range(len(logits)):
             if row and 2 * row % ROWS_AT_ONCE == 0:
@@ -278,7 +278,7 @@ class Inference:
         for begin in range(0, len(parses), ROWS_AT_ONCE):
             if begin:
                 yield None
-            sentences += map(model.sentence, parses[begin : begin + ROWS_AT_ONCE])
+            sentences += model.sentences(parses[begin : begin + ROWS_AT_ONCE])
         return Parsed(model, parses, sentences, inputs.texts_per_row)
 
     def encode(self, sentences: Sequence[Sentence]) -> Steps[Floats]:

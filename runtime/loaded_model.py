@@ -1,6 +1,6 @@
 """A bundle with its sessions, ready to answer."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Literal
 
@@ -138,10 +138,10 @@ class LoadedModel:
             return self.vocab.fit(parse)
         return parse.first(self.vocab.fitting(parse.tokens))
 
-    def sentence(self, parse: Parse) -> Sentence:
+    def sentences(self, parses: Iterable[Parse]) -> list[Sentence]:
         if isinstance(self.vocab, WholeText):
-            return self.vocab.sentence_of(parse)
-        return self.vocab.sentence(parse.tokens, parse.heads)
+            return list(map(self.vocab.sentence_of, parses))
+        return [self.vocab.sentence(parse.tokens, parse.heads) for parse in parses]
 
     def logits(self, *sides: Floats) -> Steps[Floats]:
         """The head's logits (N, C), divided by the card's temperature, for an array (N, D) per side.

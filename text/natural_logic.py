@@ -1,4 +1,4 @@
-"""What the words of a pair tell of its label: an opposite, exchanged roles, words that are added or left out, bounds.
+"""What the words of a pair tell of its label: words that are added or left out, numbers, comparisons, opposites, roles.
 
 "No guests left." entails "No guests left early.", and "Some guests left early." entails "Some guests left.": a negation
 turns round what follows. Sentences of nearly the same words have nearly the same vector, so a model of sentences says
@@ -6,10 +6,14 @@ entailment to all four. This is the monotonicity of natural logic (MacCartney an
 added or left out. docs/notes/nli.md has what it is worth.
 """
 
+import math
+import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from heedful.text.kinds import NLILabel
 from heedful.text.language import FUNCTION_WORDS
-from heedful.text.opposites import is_opposite
+from heedful.text.opposites import OPPOSITES, is_opposite
 from heedful.text.pairs import NUMBERS, words_of
 from heedful.text.parse import Parse
 from heedful.text.roles import are_roles_exchanged
@@ -25,12 +29,16 @@ UNIVERSAL = frozenset(("all", "every", "each"))
 """Determiners whose noun phrase entails what is narrower."""
 UNCLEAR = frozenset(("only", "exactly", "most", "whether", "except", "but", "unless"))
 """A text with one of these words gets no answer."""
-AT_LEAST, AT_MOST = ("at", "least"), ("at", "most")
-RISING = {
-    **dict.fromkeys([AT_MOST, ("less", "than"), ("fewer", "than"), ("under",), ("below",)], True),
-    **dict.fromkeys([AT_LEAST, ("more", "than"), ("over",), ("above",)], False),
-}
-"""Words before a number, and whether they entail themselves with a higher number; else they do with a lower one."""
+NOT_QUITE = frozenset(("almost", "nearly"))
+"""A text contradicts itself without them."""
+HEDGES = frozenset(
+    (
+        *("allegedly", "apparently", "likely", "maybe", "perhaps", "possibly", "presumably"),
+        *("probably", "reportedly", "supposedly", "fake", "former", "future", "potential"),
+    )
+)
+"""A text does not entail itself without them."""
+AT_MOST = ("at", "most")
 CLAUSE_BEGINS = frozenset(
     (
         *("because", "although", "though", "since", "while", "so", "when", "as"),
@@ -39,12 +47,32 @@ CLAUSE_BEGINS = frozenset(
 )
 """Words and marks that end the clause before them, as "and" does before one of SUBJECTS."""
 SUBJECTS = frozenset(("i", "you", "he", "she", "it", "we", "they", "there", "everyone"))
+BOUNDS: dict[tuple[str, ...], tuple[float, float]] = {
+    **dict.fromkeys([("more", "than"), ("over",), ("above",)], (1, math.inf)),
+    **dict.fromkeys([("less", "than"), ("fewer", "than"), ("under",), ("below",)], (-math.inf, -1)),
+    **{("at", "least"): (0, math.inf), AT_MOST: (-math.inf, 0), ("exactly",): (0, 0), (): (0, 0)},
+}
+"""Words before a number, and the ends of what they admit: the number (0), next to it (1 or -1), or none."""
+NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
+
+
+class Quantity(NamedTuple):
+    """The only number of a text."""
+
+    others: list[str]
+    """The words without it and its bound."""
+    place: int
+    """Of its bound."""
+    bound: tuple[str, ...]
+    low: tuple[float, float]
+    high: tuple[float, float]
+    """The ends of what the text admits: a number, and 0, or 1 or -1 for the numbers above or below it."""
 
 
 def told_label(premise: Parse, hypothesis: Parse, label: str) -> str:
     """The label that the words tell of a pair to which a model gives `label`; the same where they tell none."""
-    if (is_entailed := follows(premise, hypothesis)) is not None:
-        return "entailment" if is_entailed else "neutral"
+    if told := told_by_change(premise, hypothesis):
+        return told
     if label != "entailment":
         return label
     if is_opposite(premise, hypothesis):
@@ -52,40 +80,33 @@ def told_label(premise: Parse, hypothesis: Parse, label: str) -> str:
     return "neutral" if are_roles_exchanged(premise, hypothesis) else label
 
 
-def follows(premise: Parse, hypothesis: Parse) -> bool | None:
-    """Whether the hypothesis follows from the premise. None where one is not the other with a run of words added, nor
-    with another number as a bound, and where the words do not tell.
+def told_by_change(premise: Parse, hypothesis: Parse) -> NLILabel | None:
+    """The label of a pair of which one text is the other with a run of words added, or with other bounds of a number.
+
+    None for other pairs, and where the words do not tell.
     """
     given, said = _words(premise), _words(hypothesis)
-    if len(given) == len(said):
-        return _bound_follows(premise, given, said)
     adds = len(said) > len(given)
     parse, long, short = (hypothesis, said, given) if adds else (premise, given, said)
+    if told := _told_by_numbers(premise, given, said) or _told_by_comparison(given, said):
+        return told
     run = _added(short, long)
     if run is None or _is_unclear(parse, long, run):
         return None
-    added = long[run]
-    is_narrower = adds != ("or" in (added[0], added[-1]))
-    if _is_downward(parse, long, run):
-        return is_narrower
-    if is_narrower and (not run.start or FUNCTION_WORDS.issuperset(words_of(added))):
+    words = long[run]
+    if not adds and NOT_QUITE.issuperset(words):
+        return "contradiction"
+    if not adds and HEDGES.issuperset(words):
+        return "neutral"
+    is_narrower = adds != ("or" in (words[0], words[-1]))
+    is_downward = _is_downward(parse, long, run.start)
+    if (
+        is_narrower
+        and not is_downward
+        and (not run.start or FUNCTION_WORDS.issuperset(words_of(words)))
+    ):
         return None  # such words may say nothing more, as in "There are" before a noun
-    return not is_narrower
-
-
-def _bound_follows(premise: Parse, given: list[str], said: list[str]) -> bool | None:
-    places = [i for i, words in enumerate(zip(given, said, strict=True)) if words[0] != words[1]]
-    if len(places) != 1:
-        return None
-    (place,) = places
-    numbers = [NUMBERS.get(word, word).replace(",", "") for word in (given[place], said[place])]
-    for size in (1, 2):
-        rising = RISING.get(tuple(given[max(place - size, 0) : place]))
-        if rising is not None and all(map(str.isdecimal, numbers)):
-            is_higher = int(numbers[1]) > int(numbers[0])
-            turned = _is_downward(premise, given, slice(place - size, place))
-            return (is_higher == rising) != turned
-    return None
+    return "entailment" if is_narrower == is_downward else "neutral"
 
 
 def _words(parse: Parse) -> list[str]:
@@ -112,15 +133,15 @@ def _is_unclear(parse: Parse, words: Sequence[str], run: slice) -> bool:
     )
 
 
-def _is_downward(parse: Parse, words: Sequence[str], run: slice) -> bool:
-    """Whether an odd number of words before the run turn round what follows from its clause."""
+def _is_downward(parse: Parse, words: Sequence[str], start: int) -> bool:
+    """Whether an odd number of words before the place `start` turn round what follows from its clause."""
     turns = 0
-    for place in range(run.start - 1, -1, -1):
+    for place in range(start - 1, -1, -1):
         word, following, previous = words[place], words[place + 1], words[place - 1 : place]
         if following in CLAUSE_BEGINS or (word == "and" and following in SUBJECTS):
             break
         if word in UNIVERSAL:
-            turns += _is_in_phrase(parse, place, run.start)
+            turns += _is_in_phrase(parse, place, start)
         elif word == "if":
             turns += CLAUSE_BEGINS.issuperset(previous)
         elif word in DOWNWARD:
@@ -131,9 +152,63 @@ def _is_downward(parse: Parse, words: Sequence[str], run: slice) -> bool:
 
 
 def _is_in_phrase(parse: Parse, determiner: int, place: int) -> bool:
-    """Whether the word at the place is in the noun phrase of the determiner, as the tree tells."""
+    """Whether the word at the place is in the noun phrase of the determiner. Never without a tree."""
     heads = parse.heads.tolist()
-    noun = heads[determiner] if parse.deps[determiner].startswith("det") else determiner
+    noun = determiner
+    if parse.deps and parse.deps[determiner].startswith("det"):
+        noun = heads[determiner]
     while place != noun and heads[place] != place:
         place = heads[place]
     return place == noun
+
+
+def _told_by_numbers(premise: Parse, given: list[str], said: list[str]) -> NLILabel | None:
+    first, second = _quantity(given), _quantity(said)
+    if first is None or second is None or first.others != second.others:
+        return None
+    if first.bound == second.bound == () or first == second:
+        return None  # two numbers may count two things
+    is_downward = _is_downward(premise, given, first.place)
+    inner, outer = (second, first) if is_downward else (first, second)
+    if outer.low <= inner.low and inner.high <= outer.high:
+        return "entailment"
+    is_apart = first.high < second.low or second.high < first.low
+    return "contradiction" if is_apart and not is_downward else "neutral"
+
+
+def _told_by_comparison(given: list[str], said: list[str]) -> NLILabel | None:
+    """The label of "Ann is older than Bob." with "Bob is younger than Ann." or "Bob is older than Ann."."""
+    if given.count("than") != 1 or said.count("than") != 1 or given == said:
+        return None
+    first, second = given.index("than"), said.index("than")
+    if min(first, second) < 3 or given[first - 2] != said[second - 2]:
+        return None
+    exchanged = (said[second + 1 :], said[: second - 2])
+    if (given[: first - 2], given[first + 1 :]) != exchanged:
+        return None
+    comparative, other = given[first - 1], said[second - 1]
+    if comparative == other:
+        return "contradiction"
+    return "entailment" if other in OPPOSITES.get(comparative, ()) else None
+
+
+def _quantity(words: list[str]) -> Quantity | None:
+    """None for a text of no number, or of several."""
+    numbers = [NUMBERS.get(word, word) for word in words]
+    digits = [place for place, number in enumerate(numbers) if number[0].isdigit()]
+    places = [place for place in digits if NUMBER.fullmatch(numbers[place])]
+    if len(places) != 1:
+        return None
+    (place,) = places
+    number = float(numbers[place].replace(",", ""))
+    bounds = (tuple(words[max(place - size, 0) : place]) for size in (2, 1, 0))
+    bound = next(each for each in bounds if each in BOUNDS)
+    low, high = BOUNDS[bound]
+    start = place - len(bound)
+    return Quantity(
+        [*words[:start], *words[place + 1 :]], start, bound, _end(number, low), _end(number, high)
+    )
+
+
+def _end(number: float, step: float) -> tuple[float, float]:
+    return (step, 0) if math.isinf(step) else (number, step)

@@ -103,7 +103,8 @@ class _Drops:
         model = self._prediction.run.model
         if self._mask:
             return masked(model.vocab, self._parse, removed)
-        return model.sentence(self._parse).without(sorted(removed))
+        (sentence,) = model.sentences([self._parse])
+        return sentence.without(sorted(removed))
 
     def curve(self, order: Order) -> Steps[Doubles]:
         """(L - 1,) drops without the first 1, 2 .. L - 1 tokens of the order."""
