@@ -70,12 +70,10 @@ Ann is older than Bob. > Bob is older than Ann.
     "untold": """
 Ann called. > Ann did not call.
 Only guests left. > Only old guests left.
-Most guests left. > Most old guests left.
 Fine weather. > There is fine weather.
 Ann is here. > Ann is here, too.
 Ann called Bob. > Bob called Ann early.
 The old guest left early. > The guest left.
-Ann called. > Ann called!
 Ann paid 3 euros. > Ann paid 2 euros.
 3 of 4 guests left. > Over 2 of 4 guests left.
 Ann paid over 2 euros. > Ann paid over 3 dollars.
@@ -84,7 +82,6 @@ Ann is older than Bob. > Bob is taller than Ann.
 """,
 }
 TOLD = """
-No guest left. > No guest left early. > entailment entailment entailment
 No guest left early. > No guest left. > neutral neutral neutral
 The shop opens before noon. > The shop opens after noon. > contradiction neutral contradiction
 Alice paid Bob. > Bob paid Alice. > neutral neutral contradiction
@@ -107,23 +104,16 @@ def _is_true(quantifier: str, noun: int, verb: int, world: tuple[tuple[int, int]
 def test_what_follows_is_true_wherever_the_premise_is(shipped: Parser, quantifier: str) -> None:
     for noun, verb in product(range(2), range(2)):
         for changed in ((1 - noun, verb), (noun, 1 - verb)):
-            texts = [
-                f"{quantifier} {NOUNS[n]} {VERBS[v]}.".capitalize()
-                for n, v in ((noun, verb), changed)
-            ]
-            expected = all(
-                _is_true(quantifier, *changed, world)
-                for world in WORLDS
-                if _is_true(quantifier, noun, verb, world)
-            )
+            sides = ((noun, verb), changed)
+            texts = [f"{quantifier} {NOUNS[n]} {VERBS[v]}.".capitalize() for n, v in sides]
+            worlds = [world for world in WORLDS if _is_true(quantifier, noun, verb, world)]
+            expected = all(_is_true(quantifier, *changed, world) for world in worlds)
             told = told_by_change(*(read(shipped, text) for text in texts))
             assert told == ("entailment" if expected else "neutral"), texts
 
 
 @pytest.mark.parametrize(("first", "second"), [*product(NUMBERS, repeat=2)])
-def test_numbers_are_compared_as_the_numbers_that_they_admit(
-    parser: Parser, first: str, second: str
-) -> None:
+def test_numbers_and_their_bounds(parser: Parser, first: str, second: str) -> None:
     """Of what may be measured, not counted: over 2 kilograms need not be at least 3."""
     for number, other in product((2, 3, 4), repeat=2):
         texts = f"{first} {number} kilograms remain.", f"{second} {other} kilograms remain."
