@@ -76,8 +76,8 @@ sbom: .serve-venv/installed .release-venv/installed  ## dist/heedful.cdx.json: w
 	.release-venv/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file dist/heedful.cdx.json .serve-venv/bin/python
 
 ms-san-minilm-nli: .venv/installed  ## bundles/ms-san-minilm-nli, MS-SAN over MiniLM: 23 MB out of 8 MB in adapters/ and MiniLM's package
-	.venv/bin/python -m tools unpack adapters/$@-genres
-	.venv/bin/heedful export runs/$@-genres --out bundles/$@ --storage small --no-int8
+	.venv/bin/python -m tools unpack adapters/$@-mean
+	.venv/bin/heedful export runs/$@-mean --out bundles/$@ --storage small --no-int8
 
 clients: .venv/installed  ## try other services' clients against the shipped bundles; writes docs/clients.md
 	$(PYTHON) -m venv $(HOME)/.cache/heedful/clients

@@ -21,6 +21,7 @@ COMMANDS = {
     "contrast": "Make pairs of sentences that differ in one word, for the tasks of NLI.",
     "everyday": "Judge the sentiment of sentences of broad text, for the task sentiment-everyday.",
     "unpack": "Make a run of what git holds of a model over MiniLM, in adapters/.",
+    "average": "Make a run of the mean of two runs' weights.",
     "configuration": "Write docs/configuration.md, the fields of a run.",
     "openapi": "Print the OpenAPI document of the service.",
 }

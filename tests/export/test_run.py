@@ -39,6 +39,7 @@ from tests.builders import BuiltParser
 from tests.export.trained import DIM, ROWS, WORDS, trained
 from tests.training.conftest import changed, train
 from tests.transformer import tiny_folder
+from tools.average import average
 from tools.unpack import BASE_RUN, PACKED, SCALE, unpack
 
 TEXTS = ["a movie is good", "a movie is dull", "an unheard movie is  lovely", "bad"]
@@ -139,7 +140,10 @@ def test_a_run_in_8_bits_over_another_is_exported_without_the_dataset(
     record = json.loads((second / checkpoint.RECORD).read_text())
     (second / checkpoint.RECORD).write_text(json.dumps({**record, "temperature": 1.5}))
 
-    second = unpack(second, tmp_path / "runs")
+    first, second = (unpack(adapter, tmp_path / "runs") for adapter in (first, second))
+    average(second, first, tmp_path / "mean")
+    mean, *both = (checkpoint.best(each)[changed] for each in (tmp_path / "mean", first, second))
+    torch.testing.assert_close(mean, sum(both) / 2)
     whole, small = read(folder), read(second)
     ids, pieces = torch.tensor([[2, 5, 6, 7, 3]]), torch.tensor([[1, 2]])
     arrays = (ids, torch.tensor([2]), torch.tensor([[1, 1]]), torch.tensor(0.25), pieces)

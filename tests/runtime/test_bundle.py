@@ -95,9 +95,7 @@ def test_what_is_written_is_read_again(folder: Path) -> None:
     assert bundle.read(folder).card == read.card
 
 
-def test_only_a_bundle_or_an_empty_folder_is_replaced(
-    tmp_path: Path, pipeline: BuiltParser
-) -> None:
+def test_only_bundles_and_empty_folders_are_replaced(tmp_path: Path, pipeline: BuiltParser) -> None:
     work = [tmp_path / "file", tmp_path / "notes" / "sub" / "thesis.docx"]
     for file in work:
         file.parent.mkdir(parents=True, exist_ok=True)

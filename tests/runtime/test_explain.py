@@ -332,9 +332,7 @@ def test_margins_differ_where_the_probability_rounds_to_one() -> None:
     assert log_odds(np.array([[0.8, 0.9]]), 0, multi_label=True) == pytest.approx([np.log(4)])
 
 
-def test_the_sentence_is_capped_by_tokens_and_by_maps(
-    tmp_path: Path, pipeline: BuiltParser
-) -> None:
+def test_the_sentence_is_capped_by_tokens_and_maps(tmp_path: Path, pipeline: BuiltParser) -> None:
     build_bundle(tmp_path, pipeline, explain=True)
     bundle = read(tmp_path / SST2)
     graph = ExplainGraph(bundle.files, bundle.card)

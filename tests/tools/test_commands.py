@@ -39,6 +39,10 @@ def test_a_models_script_trains_what_it_goes_on_from(name: str, tmp_path: Path) 
             assert (ROOT / what).is_dir()
             made.add(Path("runs") / Path(what).name)
             continue
+        if command == "average":
+            assert {Path(what), Path(options[0])} <= made
+            made.add(Path(options[-1]))
+            continue
         if command == "export":
             assert Path(what) in made
             assert options[:2] == ["--out", f"bundles/{name}"]

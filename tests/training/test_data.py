@@ -116,9 +116,7 @@ def test_a_batch_is_what_serving_makes_of_its_texts(
         assert len(every.features) == inside.sum()
 
 
-def test_a_text_of_more_pieces_than_are_read_is_left_out(
-    pipeline: BuiltParser, cache: Path
-) -> None:
+def test_a_text_of_too_many_pieces_is_left_out(pipeline: BuiltParser, cache: Path) -> None:
     texts = parsed(pipeline, cache)
     longest = max(len(build_pieces().sentence(*tokens(texts, text)).ids) for text in TEXTS[:3])
     for limit, count in ((longest, 3), (longest - 1, 2)):

@@ -101,9 +101,7 @@ def test_sick_as_the_table_and_as_lines(tmp_path: Path, files: dict[str, str]) -
 STSB = "main-captions\tMSRvid\t2012test\t0001\t{}\tA man.\tA dog.\textra\n"
 
 
-def test_pairs_without_undecided_ones_and_with_scores_from_1_to_5(
-    tmp_path: Path, data: Path
-) -> None:
+def test_undecided_pairs_are_left_out_and_scores_are_1_to_5(tmp_path: Path, data: Path) -> None:
     write(tmp_path, {"stsbenchmark/sts-test.csv": STSB.format("0.000") + STSB.format("5.0")})
     pair = ("A man.", "A dog.")
     assert stsb.TEST.read(tmp_path) == [Example(pair, 0.0), Example(pair, 5.0)]

@@ -1,7 +1,9 @@
 """Natural language inference for a cross-encoder (`nli-teacher`: every NLI set, and negation) and for its student
 (`nli-student`: changed words and equal sentences too); `nli-mined` adds pairs without a label, which the teacher
 judges. `nli-changed` has pairs in other spellings, with roles exchanged and longer premises, and more of those that
-differ in a word; `nli-wide` two sets of other genres, `nli-genres` these and a sample of what `nli-student` has."""
+differ in a word; `nli-wide` two sets of other genres, `nli-genres` these and a sample of what `nli-student` has;
+`nli-broad` adds generated pairs to these, monotonicity and sentences of labels, and only people's labels are a
+teacher's to correct."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +47,13 @@ def _short_taught(source: Source) -> Source:
     return replace(source, read=read)
 
 
+def _trusted(source: Source) -> Source:
+    """Pairs whose labels no teacher corrects."""
+    return replace(
+        source, read=lambda data: [replace(pair, trusted=True) for pair in source.read(data)]
+    )
+
+
 LABELLED = (SNLI_TRAIN, *MORE, *WIDE, contrast.TRAIN, negation.TRAIN, identity.TRAIN)
 GENRES = (
     sample(SNLI_TRAIN, 20_000),
@@ -57,7 +66,12 @@ GENRES = (
     sample(negation.TRAIN, 6_000),
     sample(identity.TRAIN, 3_000),
 )
-
+BROAD = (
+    *(_trusted(each) if each.name in ("contrast", "negation") else each for each in GENRES),
+    *map(_trusted, (HELP, SCONE, sample(FEVER, 6_000), sample(HANS, 6_000))),
+    sample(plain_pairs.TEMPLATES, 10_000),
+    sample(label_pairs.TRAIN, 15_000),
+)
 CHANGED = (
     sample(SNLI_TRAIN, 60_000),
     *MORE,
@@ -83,5 +97,6 @@ TASKS = (
     NLI.variant("nli-changed", *map(_short_taught, CHANGED)),
     NLI.variant("nli-mined", *LABELLED, SNLI_HYPOTHESES, *MINED),
     NLI.variant("nli-genres", *GENRES),
+    NLI.variant("nli-broad", *BROAD),
     NLI.variant("nli-wide", *LABELLED, LING_IN_LOOP, SEMI_AUTOMATIC),
 )
