@@ -1,7 +1,7 @@
 """What the words of a pair tell of its label: words that are added or left out, numbers, comparisons, opposites, roles.
 
 "No guests left." entails "No guests left early.", and "Some guests left early." entails "Some guests left.": a negation
-turns round what follows. Sentences of nearly the same words have nearly the same vector, so a model of sentences says
+reverses what follows. Sentences of nearly the same words have nearly the same vector, so a model of sentences says
 entailment to all four. This is the monotonicity of natural logic (MacCartney and Manning 2007), for words that are
 added or left out. docs/notes/nli.md has what it is worth.
 """
@@ -13,18 +13,14 @@ from typing import NamedTuple
 
 from heedful.text.kinds import NLILabel
 from heedful.text.language import FUNCTION_WORDS
-from heedful.text.opposites import OPPOSITES, is_opposite
+from heedful.text.opposites import BOUNDS, NEGATIONS, OPPOSITES, is_opposite
 from heedful.text.pairs import NUMBERS, words_of
 from heedful.text.parse import Parse
 from heedful.text.roles import are_roles_exchanged
 
-DOWNWARD = frozenset(
-    (
-        *("no", "not", "n't", "never", "nobody", "nothing", "none", "neither", "without"),
-        *("few", "fewer", "hardly", "rarely", "seldom", "if"),
-    )
-)
-"""Words after which, in their clause, a phrase entails what is narrower; "if" where it begins the clause."""
+DOWNWARD = (NEGATIONS - {"nor"}) | {"few", "fewer", "hardly", "rarely", "seldom", "if"}
+"""Words after which, in their clause, a phrase entails what is narrower; "if" where it begins the clause.
+"nor" repeats a "neither", which has counted."""
 UNIVERSAL = frozenset(("all", "every", "each"))
 """Determiners whose noun phrase entails what is narrower."""
 UNCLEAR = frozenset(("only", "exactly", "most", "whether", "except", "but", "unless"))
@@ -47,12 +43,6 @@ CLAUSE_BEGINS = frozenset(
 )
 """Words and marks that end the clause before them, as "and" does before one of SUBJECTS."""
 SUBJECTS = frozenset(("i", "you", "he", "she", "it", "we", "they", "there", "everyone"))
-BOUNDS: dict[tuple[str, ...], tuple[float, float]] = {
-    **dict.fromkeys([("more", "than"), ("over",), ("above",)], (1, math.inf)),
-    **dict.fromkeys([("less", "than"), ("fewer", "than"), ("under",), ("below",)], (-math.inf, -1)),
-    **{("at", "least"): (0, math.inf), AT_MOST: (-math.inf, 0), ("exactly",): (0, 0), (): (0, 0)},
-}
-"""Words before a number, and the ends of what they admit: the number (0), next to it (1 or -1), or none."""
 NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
 
 
@@ -100,12 +90,9 @@ def told_by_change(premise: Parse, hypothesis: Parse) -> NLILabel | None:
         return "neutral"
     is_narrower = adds != ("or" in (words[0], words[-1]))
     is_downward = _is_downward(parse, long, run.start)
-    if (
-        is_narrower
-        and not is_downward
-        and (not run.start or FUNCTION_WORDS.issuperset(words_of(words)))
-    ):
-        return None  # such words may say nothing more, as in "There are" before a noun
+    says_little = not run.start or FUNCTION_WORDS.issuperset(words_of(words))
+    if says_little and is_narrower and not is_downward:
+        return None  # "There are" before a noun, for example
     return "entailment" if is_narrower == is_downward else "neutral"
 
 
@@ -134,7 +121,7 @@ def _is_unclear(parse: Parse, words: Sequence[str], run: slice) -> bool:
 
 
 def _is_downward(parse: Parse, words: Sequence[str], start: int) -> bool:
-    """Whether an odd number of words before the place `start` turn round what follows from its clause."""
+    """Whether an odd number of words before the place `start` reverse what follows from its clause."""
     turns = 0
     for place in range(start - 1, -1, -1):
         word, following, previous = words[place], words[place + 1], words[place - 1 : place]

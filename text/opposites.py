@@ -4,6 +4,7 @@ Sentences that differ in a single word have nearly the same vector. docs/notes/n
 worth.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,8 +15,22 @@ from heedful.text.parse import Parse
 NEGATIONS = frozenset(
     ("not", "n't", "no", "never", "nobody", "none", "nothing", "without", "neither", "nor")
 )
-BOUNDS = frozenset(("least", "most", "than", "over", "under", "above", "below"))
-"""Words before a number that others satisfy too: "at least 3" is also at least 2."""
+BOUNDS: dict[tuple[str, ...], tuple[float, float]] = {
+    ("at", "least"): (0, math.inf),
+    ("more", "than"): (1, math.inf),
+    ("over",): (1, math.inf),
+    ("above",): (1, math.inf),
+    ("at", "most"): (-math.inf, 0),
+    ("less", "than"): (-math.inf, -1),
+    ("fewer", "than"): (-math.inf, -1),
+    ("under",): (-math.inf, -1),
+    ("below",): (-math.inf, -1),
+    ("exactly",): (0, 0),
+    (): (0, 0),
+}
+"""Words before a number, and the ends of what they admit: the number (0), next to it (1 or -1), or none."""
+OPEN_BOUNDS = {words[-1] for words, ends in BOUNDS.items() if math.inf in map(abs, ends)}
+"""Last words of bounds that admit other numbers too: "at least 3" is also at least 2."""
 ENDINGS = ("s", "es", "ies", "d", "ed", "ied", "en", "ing")
 
 
@@ -45,7 +60,7 @@ def is_opposite(premise: Parse, hypothesis: Parse) -> bool:
     opposites = set().union(*[OPPOSITES.get(base, ()) for base in base_forms(other)])
     place = words.index(other)
     start, stop = _reach(words[:place], given), _reach(words[:place:-1], given[::-1])
-    is_number = other.isdigit() and BOUNDS.isdisjoint(words[:place][-1:])
+    is_number = other.isdigit() and OPEN_BOUNDS.isdisjoint(words[:place][-1:])
     negations = _negations(given) - _negations(words) + _negations([other])
     return any(
         _negations([word]) == negations
