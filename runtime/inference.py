@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import log
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +15,6 @@ from heedful.runtime.answers import (
     cosines,
     expected_score,
     head_scores,
-    log_softmax,
     unit_rows,
 )
 from heedful.runtime.engine.cache import Key, VectorCache
@@ -32,20 +30,14 @@ from heedful.runtime.explain.explain import (
 )
 from heedful.runtime.explain.run import ExplainOptions
 from heedful.runtime.inputs import Inputs
-from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.loaded_model import ROWS_AT_ONCE, LoadedModel
 from heedful.runtime.parsed import Parsed
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
-from heedful.text.natural_logic import told_label
-from heedful.text.pairs import in_pairs, nearest_sentences
+from heedful.text.pairs import in_pairs
 from heedful.text.parse import Parse, Parser
 
 T = TypeVar("T")
-
-ROWS_AT_ONCE = 32
-"""Sentences that are read without a pause, both of each pair: 1 ms, or 2 ms where all words are composed."""
-MOVED_SHARE = 0.9
-"""Of the probability of entailment, where a hypothesis says something else in the words of its premise."""
 
 
 @dataclass(slots=True)
@@ -189,56 +181,21 @@ class Inference:
     def _score(
         self, inputs: Inputs, truncate: bool, finish: Callable[[Floats], T], trust: bool
     ) -> Steps[Result[T]]:
-        """The result of `finish` on the head's logits (N, C) for texts or pairs.
-
-        An NLI model also reads the sentence of the premise that is nearest to the hypothesis: the geometric mean. Where
-        the pair's words tell a label (`text.natural_logic`), most of the probability goes to it.
-        """
+        """The result of `finish` on the logits (N, C) for texts or pairs."""
         parsed = yield from self.read(inputs, truncate=truncate)
-        nearest: dict[int, Sentence] = {}
-        if self.model.card.kind == "nli":
-            nearest = yield from self._nearest(parsed.parses)
-        sentences = [*parsed.sentences, *nearest.values()]
-        encoded = yield from self.encode(sentences)
+        nearest = yield from self.model.nearest(parsed.parses)
+        encoded = yield from self.encode([*parsed.sentences, *nearest.values()])
         count, step = len(parsed.sentences), inputs.texts_per_row
         vectors = encoded[:count]
-        logits = yield from self.model.logits(*[vectors[side::step] for side in range(step)])
-        if nearest:
-            rows = list(nearest)
-            nearest_logits = yield from self.model.logits(encoded[count:], vectors[1::2][rows])
-            logits[rows] = (log_softmax(logits[rows]) + log_softmax(nearest_logits)) / 2
-        if self.model.card.kind == "nli":
-            yield from self._check_words(parsed.parses, logits)
+        nearest_vectors = dict(zip(nearest, encoded[count:], strict=True))
+        sides = [vectors[side::step] for side in range(step)]
+        logits = yield from self.model.answer(parsed.parses, sides, nearest_vectors)
         self.answered.append((self.model, vectors, parsed.texts_per_row))
         result = parsed.result(finish(logits))
         if not trust:
             return result
         scores = head_scores(self.model.card, logits) if self.model.card.labels else None
         return replace(result, trust=parsed.trust(vectors, scores))
-
-    def _nearest(self, parses: Sequence[Parse]) -> Steps[dict[int, Sentence]]:
-        """By row, the sentence of the premise that an NLI model reads alone as well."""
-        nearest: dict[int, Sentence] = {}
-        for begin in range(0, len(parses), ROWS_AT_ONCE):
-            if begin:
-                yield None
-            texts = nearest_sentences(parses[begin : begin + ROWS_AT_ONCE])
-            rows = [begin // 2 + row for row in texts]
-            nearest.update(zip(rows, self.model.sentences(texts.values()), strict=True))
-        return nearest
-
-    def _check_words(self, parses: Sequence[Parse], logits: Floats) -> Steps[None]:
-        """Change the logits (N, 3) of pairs whose words tell another label."""
-        labels = self.model.card.labels
-        for row, best in enumerate(logits.argmax(1).tolist()):
-            if row and 2 * row % ROWS_AT_ONCE == 0:
-                yield None
-            premise, hypothesis = parses[2 * row : 2 * row + 2]
-            told = labels.index(told_label(premise, hypothesis, labels[best]))
-            if told != best:
-                moved = logits[row, best]
-                logits[row, told] = np.logaddexp(logits[row, told], moved + log(MOVED_SHARE))
-                logits[row, best] = moved + log(1 - MOVED_SHARE)
 
     def read(
         self,

@@ -1,12 +1,14 @@
 """A bundle with its sessions, ready to answer."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from math import log
 from typing import Literal
 
 import numpy as np
 from onnxruntime import OrtValue
 
+from heedful.runtime.answers import log_softmax
 from heedful.runtime.bundles.bundle import Bundle
 from heedful.runtime.bundles.card import ENCODER, ENCODER_INT8, EXPLAIN, EXPLAIN_INT8, GOLDEN, HEAD
 from heedful.runtime.bundles.golden import outputs, sides
@@ -21,10 +23,16 @@ from heedful.text.batch import Sentence
 from heedful.text.errors import GraphError
 from heedful.text.graph import CUDA
 from heedful.text.kinds import HEAD_INPUTS
+from heedful.text.natural_logic import told_label
+from heedful.text.pairs import nearest_sentences
 from heedful.text.parse import Parse, Parser
 from heedful.text.whole_text import WholeText
 
 REMEDY = "copy the bundle again, export it again, or serve it where it was made"
+ROWS_AT_ONCE = 32
+"""Sentences that are read without a pause, both of each pair: 1 ms, or 2 ms where all words are composed."""
+MOVED_SHARE = 0.9
+"""Of the model's label's probability, where the words of a pair tell another label."""
 WARM_UP_LENGTHS = (1, 8, 32, 128)
 """Lengths of the sentences that warm up a session, each in a batch of one and in a full batch."""
 
@@ -142,6 +150,47 @@ class LoadedModel:
         if isinstance(self.vocab, WholeText):
             return list(map(self.vocab.sentence_of, parses))
         return [self.vocab.sentence(parse.tokens, parse.heads) for parse in parses]
+
+    def nearest(self, parses: Sequence[Parse]) -> Steps[dict[int, Sentence]]:
+        """By row, the sentence of the premise that an NLI model reads alone as well. Empty for other models."""
+        nearest: dict[int, Sentence] = {}
+        if self.card.kind != "nli":
+            return nearest
+        for begin in range(0, len(parses), ROWS_AT_ONCE):
+            if begin:
+                yield None
+            texts = nearest_sentences(parses[begin : begin + ROWS_AT_ONCE])
+            rows = [begin // 2 + row for row in texts]
+            nearest.update(zip(rows, self.sentences(texts.values()), strict=True))
+        return nearest
+
+    def answer(
+        self, parses: Sequence[Parse], sides: Sequence[Floats], nearest: Mapping[int, Floats]
+    ) -> Steps[Floats]:
+        """The logits (N, C) of texts, or of pairs, whose two texts stand in turn in `parses` (2 N,).
+
+        `sides` hold the vectors (N, D). Of an NLI model, `nearest` has those of the sentences that are read alone: the
+        answer is the geometric mean. Where the pair's words tell a label (`text.natural_logic`), most of the
+        probability goes to it.
+        """
+        logits = yield from self.logits(*sides)
+        if self.card.kind != "nli":
+            return logits
+        if nearest:
+            rows = list(nearest)
+            alone = yield from self.logits(np.array(list(nearest.values())), sides[1][rows])
+            logits[rows] = (log_softmax(logits[rows]) + log_softmax(alone)) / 2
+        labels = self.card.labels
+        for row, best in enumerate(logits.argmax(1).tolist()):
+            if row and 2 * row % ROWS_AT_ONCE == 0:
+                yield None
+            premise, hypothesis = parses[2 * row : 2 * row + 2]
+            told = labels.index(told_label(premise, hypothesis, labels[best]))
+            if told != best:
+                moved = logits[row, best]
+                logits[row, told] = np.logaddexp(logits[row, told], moved + log(MOVED_SHARE))
+                logits[row, best] = moved + log(1 - MOVED_SHARE)
+        return logits
 
     def logits(self, *sides: Floats) -> Steps[Floats]:
         """The head's logits (N, C), divided by the card's temperature, for an array (N, D) per side.

@@ -87,6 +87,52 @@ def test_a_sentence_entails_itself_and_entailment_is_told_from_contradiction(
     assert [result["label"] for result in answer["results"]] == list(JUDGED.values())
 
 
+def without(sentence: Any, gone: int) -> dict[str, str]:
+    """The sentence of an explanation as a tree, without a token: its dependents go to its head."""
+    tokens, lines = sentence["tokens"], sentence["tree"]["conllu"].splitlines()
+    relations = [line.split("\t")[7] for line in lines if line[:1].isdigit()]
+    above = {gone: tokens[gone]["head"]}
+    rows = []
+    for i, (token, relation) in enumerate(zip(tokens, relations, strict=True)):
+        head = above.get(token["head"], token["head"])
+        place, governor = i + (i < gone), head + (head < gone)  # from 1
+        root = head in (i, gone)
+        if i != gone:
+            rows.append(
+                f"{place}\t{token['text']}\t_\t_\t_\t_\t{0 if root else governor}\t{relation}\t_\t_"
+            )
+    return {"conllu": "\n".join(rows)}
+
+
+@pytest.mark.parametrize(
+    ("premise", "hypothesis", "label"),
+    [
+        ("Alice paid Bob.", "Bob paid Alice.", "neutral"),
+        ("The coffee is hot", "The coffee is cold", "contradiction"),
+        ("At least 5 people came.", "At least 3 people came.", "entailment"),
+        ("It opens at nine. No dogs are allowed.", "No big dogs are allowed.", "entailment"),
+    ],
+)
+def test_the_evidence_of_a_pair_holds_what_its_words_tell(
+    client: httpx.Client, premise: str, hypothesis: str, label: str
+) -> None:
+    body = {"inputs": {"premise": premise, "hypothesis": hypothesis}, "evidence": True}
+    explained = client.post("/explain", json=body).json()
+    pairs: list[Any] = [{"premise": premise, "hypothesis": hypothesis}]
+    for side, sentence in zip(pairs[0], explained["sentences"], strict=True):
+        pairs += [pairs[0] | {side: without(sentence, i)} for i in range(len(sentence["tokens"]))]
+    answers = client.post("/nli", json={"pairs": pairs}).json()["results"]
+    whole, *less = [answer["scores"] for answer in answers]
+    assert explained["prediction"] == {"label": label, "scores": pytest.approx(whole, abs=1e-5)}
+    assert explained["evidence"]["of"] == label
+    weights = [
+        one for sentence in explained["evidence"]["sentences"] for one in sentence["weights"]
+    ]
+    drops = [whole[label] - scores[label] for scores in less]
+    np.testing.assert_allclose(weights, drops, atol=1e-5)
+    assert max(weights) > 0.2
+
+
 @pytest.mark.parametrize("name", WITH_TREES)
 def test_the_papers_masks_and_each_heads_map(client: httpx.Client, name: str) -> None:
     """Figures 3 and 4 of MS-SAN, and the drawing of the tree by displaCy."""

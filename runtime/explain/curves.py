@@ -95,7 +95,8 @@ class _Drops:
         missing = list(dict.fromkeys(removed for removed in sets if removed not in self._known))
         if missing:
             vectors = yield from self._prediction.run.vectors(list(map(self._without, missing)))
-            drops, _ = yield from self._prediction.drops(self._side, vectors)
+            parses = None if self._mask else [self._parse.without(sorted(m)) for m in missing]
+            drops, _ = yield from self._prediction.drops(self._side, vectors, parses)
             self._known.update(zip(missing, drops.tolist(), strict=True))
         return np.array([self._known[removed] for removed in sets])
 

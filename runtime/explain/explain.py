@@ -48,7 +48,7 @@ class Evidence:
 @dataclass(frozen=True, slots=True)
 class ExplainResult:
     texts: list[TokenizedText]  # one, or the two of a pair
-    sentences: list[ExplainOutputs]  # of one sentence each
+    sentences: Sequence[ExplainOutputs]  # of one sentence each
     priors: Mapping[str, bool | float]  # all priors of the model, and alpha
     # (1, C) in the order of the card's labels; (1, 1) from 1 to 5 for the relatedness of a pair.
     scores: Doubles | None
@@ -123,9 +123,8 @@ def explain(parsed: Parsed, options: ExplainOptions) -> Steps[ExplainResult]:
     """
     model, sentences = parsed.model, parsed.sentences
     run = ExplainRun(model, options)
-    outputs = yield from run.encode(sentences)
-    scores = yield from run.scores([output.embedding for output in outputs])
-    prediction = Prediction(run, outputs, scores)
+    prediction = yield from run.predict(parsed)
+    outputs, scores = prediction.outputs, prediction.scores
     fields = _answer_fields(scores, model.card)
     if len(outputs) == 2:
         similarity = cosines(*(output.states[0] for output in outputs))
@@ -133,15 +132,17 @@ def explain(parsed: Parsed, options: ExplainOptions) -> Steps[ExplainResult]:
     if options.ablation:
         fields["ablation"] = []
         for prior in [prior for prior, on in run.priors.items() if on]:
-            fields["ablation"].append((yield from _ablate(prediction, sentences, prior)))
+            fields["ablation"].append((yield from _ablate(prediction, parsed, prior)))
     deletions: list[Deletion | None] = []
     evidence: list[Evidence | None] = []
     sentence_curves: list[SentenceCurves | None] = []
     for side, parse in enumerate(parsed.parses):
         if options.faithfulness:
-            deletions.append((yield from _delete(prediction, sentences[side], side)))
+            deletions.append((yield from _delete(prediction, sentences[side], parse, side)))
         if options.evidence or options.gradients or options.curves:
-            of_side = yield from _evidence(prediction, sentences[side], side, options.gradients)
+            of_side = yield from _evidence(
+                prediction, sentences[side], parse, side, options.gradients
+            )
             evidence.append(of_side)
             sentence_curves.append(None)
             if options.curves and of_side is not None:
@@ -172,18 +173,16 @@ def _answer_fields(scores: Doubles | None, card: Card) -> dict[str, Any]:
     return {"prediction": {"label": label, "scores": by_label}}
 
 
-def _ablate(
-    prediction: Prediction, sentences: Sequence[Sentence], prior: str
-) -> Steps[dict[str, Any]]:
+def _ablate(prediction: Prediction, parsed: Parsed, prior: str) -> Steps[dict[str, Any]]:
     """The answer without `prior`, how it differs, and the cosine of its vector to the full vector."""
     run, card = prediction.run, prediction.run.model.card
-    vectors = [output.embedding for output in (yield from run.encode(sentences, off=prior))]
+    without = yield from run.predict(parsed, off=prior)
     by_sentence = [
-        cosines(output.embedding[:, : card.dimension], vector[:, : card.dimension])
-        for output, vector in zip(prediction.outputs, vectors, strict=True)
+        cosines(*(output.embedding[:, : card.dimension] for output in both))
+        for both in zip(prediction.outputs, without.outputs, strict=True)
     ]
     fields = {"prior": prior, "cosine": float(np.mean(by_sentence))}
-    before, after = prediction.scores, (yield from run.scores(vectors))
+    before, after = prediction.scores, without.scores
     if before is None or after is None:
         return fields
     names, change = card.labels or ("relatedness",), after[0] - before[0]
@@ -194,7 +193,9 @@ def _ablate(
     return fields
 
 
-def _delete(prediction: Prediction, sentence: Sentence, side: int) -> Steps[Deletion | None]:
+def _delete(
+    prediction: Prediction, sentence: Sentence, parse: Parse, side: int
+) -> Steps[Deletion | None]:
     """Delete k tokens from the sentence `side`, and none from the other."""
     run = prediction.run
     if len(sentence) <= run.k:
@@ -203,21 +204,24 @@ def _delete(prediction: Prediction, sentence: Sentence, side: int) -> Steps[Dele
     rng = np.random.default_rng(SEED)
     choices = [attended, *(rng.choice(len(sentence), run.k, replace=False) for _ in range(DRAWS))]
     vectors = yield from run.vectors([sentence.without(tokens.tolist()) for tokens in choices])
+    parses = [parse.without(tokens) for tokens in choices]
     # A deletion may raise or lower a relatedness: 1 - cosine counts there, as without a head.
-    drops, _ = yield from prediction.drops(side, vectors, by_cosine=not run.model.card.labels)
+    by_cosine = not run.model.card.labels
+    drops, _ = yield from prediction.drops(side, vectors, parses, by_cosine=by_cosine)
     return Deletion(
         attended.tolist(), float(drops[0]), float(drops[1:].mean()), float(drops[1:].std())
     )
 
 
 def _evidence(
-    prediction: Prediction, sentence: Sentence, side: int, with_gradients: bool
+    prediction: Prediction, sentence: Sentence, parse: Parse, side: int, with_gradients: bool
 ) -> Steps[Evidence | None]:
     """The evidence of the sentence `side`; None for a sentence of one token."""
     if len(sentence) == 1:
         return None
     without_token = [sentence.without([i]) for i in range(len(sentence))]
     vectors = yield from prediction.run.vectors(without_token)
-    weights, margins = yield from prediction.drops(side, vectors)
+    parses = [parse.without([i]) for i in range(len(sentence))]
+    weights, margins = yield from prediction.drops(side, vectors, parses)
     integrated = (yield from gradients(prediction, side, sentence)) if with_gradients else None
     return Evidence(weights, margins, correlations(prediction.outputs[side], weights), integrated)

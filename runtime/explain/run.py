@@ -14,10 +14,12 @@ from heedful.runtime.engine.work import Steps, Work
 from heedful.runtime.errors import BadInput
 from heedful.runtime.explain.graph import SCALE, ExplainGraph, ExplainOutputs
 from heedful.runtime.loaded_model import LoadedModel
+from heedful.runtime.parsed import Parsed
 from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Runner, Sentence, collate
 from heedful.text.graph import CPU
 from heedful.text.kinds import HEAD_INPUTS
+from heedful.text.parse import Parse
 
 T = TypeVar("T")
 
@@ -108,6 +110,16 @@ class ExplainRun:
 
         return (yield from self._run(FunctionRunner(outputs, budget=1, overhead=0), sentences))
 
+    def predict(self, parsed: Parsed, off: str | None = None) -> Steps["Prediction"]:
+        """The answer for a text or a pair, without the prior `off`."""
+        parses, count = parsed.parses, len(parsed.sentences)
+        nearest = (yield from self.model.nearest(parses)) if count == 2 else {}
+        encoded = yield from self.encode([*parsed.sentences, *nearest.values()], off)
+        vectors = [outputs.embedding for outputs in encoded]
+        of_nearest = {row: vector[0] for row, vector in zip(nearest, vectors[count:], strict=True)}
+        scores = yield from self.scores(parses, vectors[:count], of_nearest)
+        return Prediction(self, parses, encoded[:count], of_nearest, scores)
+
     def vectors(self, sentences: Sequence[Sentence]) -> Steps[Floats]:
         """Vectors (N, D) of sentences of any lengths."""
         rows = yield from self._run(self._vectors, sentences)
@@ -123,14 +135,17 @@ class ExplainRun:
         runner = FunctionRunner(vectors, BUDGET, OVERHEAD, lambda rows: [len(row) for row in rows])
         return np.array((yield from self._run(runner, list(scales))))
 
-    def scores(self, sides: Sequence[Floats]) -> Steps[Doubles | None]:
-        """Probabilities (N, C), or relatedness (N, 1), from vectors (N, D) for each side.
+    def scores(
+        self, parses: Sequence[Parse], sides: Sequence[Floats], nearest: Mapping[int, Floats]
+    ) -> Steps[Doubles | None]:
+        """Probabilities (N, C), or relatedness (N, 1), of the texts or pairs of `LoadedModel.answer`.
 
         None if the model has no head for this number of sides.
         """
-        if len(sides) != len(HEAD_INPUTS[self.model.card.kind]):
+        card = self.model.card
+        if len(sides) != len(HEAD_INPUTS[card.kind]):
             return None
-        return head_scores(self.model.card, (yield from self.model.logits(*sides)))
+        return head_scores(card, (yield from self.model.answer(parses, sides, nearest)))
 
     def _feeds(self, sentences: Sequence[Sentence], priors: Mapping[str, bool]) -> Feeds:
         return self.explain_graph.feeds(collate(sentences), priors, self.alpha)
@@ -145,10 +160,16 @@ class Prediction:
     """The score of an answer: that of the predicted label, the relatedness, or the cosine to the full vector."""
 
     def __init__(
-        self, run: ExplainRun, outputs: Sequence[ExplainOutputs], scores: Doubles | None
+        self,
+        run: ExplainRun,
+        parses: Sequence[Parse],
+        outputs: Sequence[ExplainOutputs],
+        nearest: Mapping[int, Floats],
+        scores: Doubles | None,
     ) -> None:
-        """`scores` (1, C) are those of `ExplainRun.scores` for `outputs`."""
-        self.run, self.outputs, self.scores = run, outputs, scores
+        """`scores` (1, C) are those of `ExplainRun.scores` for the others."""
+        self.run, self.parses, self.outputs, self.scores = run, parses, outputs, scores
+        self._nearest = nearest
         self._label = 0 if scores is None else int(scores[0].argmax())
 
     @property
@@ -165,10 +186,16 @@ class Prediction:
         return weights
 
     def drops(
-        self, side: int, vectors: Floats, *, by_cosine: bool = False
+        self,
+        side: int,
+        vectors: Floats,
+        parses: Sequence[Parse] | None = None,
+        *,
+        by_cosine: bool = False,
     ) -> Steps[tuple[Doubles, Doubles | None]]:
         """(N,) how far the score falls when each of `vectors` (N, D) replaces that of the sentence `side`.
 
+        `parses` (N,) are of the vectors' texts, where they have other words than the sentence.
         And likewise the label's log-odds, which still differ where the probability rounds to 1; None without labels.
         Exactly 0 for a vector that is unchanged but for rounding: ranks would show the order of rounding errors.
         """
@@ -176,7 +203,7 @@ class Prediction:
         changed = np.abs(vectors - vector).max(axis=1) > UNCHANGED * np.abs(vector).max()
         if by_cosine or self.scores is None:
             return np.where(changed, 1.0 - self._cosines(side, vectors), 0.0), None
-        scores = np.vstack([self.scores, (yield from self._label_scores(side, vectors))])
+        scores = np.vstack([self.scores, (yield from self._label_scores(side, vectors, parses))])
         measured = scores[:, self._label]
         drops = np.where(changed, measured[0] - measured[1:], 0.0)
         if not card.labels:
@@ -195,11 +222,21 @@ class Prediction:
         size = self.run.model.card.dimension
         return cosines(self.outputs[side].embedding[:, :size], vectors[:, :size]).ravel()
 
-    def _label_scores(self, side: int, vectors: Floats) -> Steps[Doubles]:
+    def _label_scores(
+        self, side: int, vectors: Floats, parses: Sequence[Parse] | None = None
+    ) -> Steps[Doubles]:
         """(N, C) the scores of all labels with each of `vectors`."""
-        sides = [np.repeat(output.embedding, len(vectors), axis=0) for output in self.outputs]
+        count = len(vectors)
+        sides = [np.repeat(output.embedding, count, axis=0) for output in self.outputs]
         sides[side] = vectors
-        scores = yield from self.run.scores(sides)
+        texts = [*self.parses] * count
+        nearest = {row: vector for vector in self._nearest.values() for row in range(count)}
+        if parses is not None:
+            texts[side :: len(sides)] = parses
+            sentences = yield from self.run.model.nearest(texts)
+            of_nearest = yield from self.run.vectors(list(sentences.values()))
+            nearest = dict(zip(sentences, of_nearest, strict=True))
+        scores = yield from self.run.scores(texts, sides, nearest)
         assert scores is not None, "the full sentences have scores"
         return scores
 
