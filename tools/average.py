@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from heedful.cli.errors import CommandError
 from heedful.files.atomic import replace_folder
 from heedful.training import checkpoint
 from heedful.training.restore import read_record
@@ -24,9 +25,15 @@ def command(
 
 
 def average(run: Path, base: Path, out: Path) -> None:
-    """Write the run. Raises RunMissing, RunDamaged, and KeyError where the runs have other weights."""
+    """Write the run. Raises RunMissing, RunDamaged, and CommandError where the runs have other weights."""
     read_record(run)
     weights, others = checkpoint.best(run), checkpoint.best(base)
+    if {name: weight.shape for name, weight in weights.items()} != {
+        name: weight.shape for name, weight in others.items()
+    }:
+        raise CommandError(
+            f"{run} and {base} have other weights: give a run and the one it began as"
+        )
     mean = {
         name: (weight + others[name]) / 2 if weight.is_floating_point() else weight
         for name, weight in weights.items()
