@@ -68,7 +68,7 @@ class Sentence:
         content = [array.tobytes() for array in arrays if array is not None]
         return b"".join([len(self.heads).to_bytes(8), *content])
 
-    def without(self, removed: Sequence[int]) -> Self:
+    def without(self, removed: Sequence[int] | Ints) -> Self:
         """The sentence without the words at `removed`, as if they had never been parsed."""
         remains = np.ones(len(self), bool)
         remains[list(removed)] = False

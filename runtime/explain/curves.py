@@ -94,18 +94,17 @@ class _Drops:
         """(N,) the drop for each set."""
         missing = list(dict.fromkeys(removed for removed in sets if removed not in self._known))
         if missing:
-            vectors = yield from self._prediction.run.vectors(list(map(self._without, missing)))
-            parses = None if self._mask else [self._parse.without(sorted(m)) for m in missing]
-            drops, _ = yield from self._prediction.drops(self._side, vectors, parses)
+            drops = yield from self._drops(missing)
             self._known.update(zip(missing, drops.tolist(), strict=True))
         return np.array([self._known[removed] for removed in sets])
 
-    def _without(self, removed: frozenset[int]) -> Sentence:
-        model = self._prediction.run.model
-        if self._mask:
-            return masked(model.vocab, self._parse, removed)
-        (sentence,) = model.sentences([self._parse])
-        return sentence.without(sorted(removed))
+    def _drops(self, sets: Sequence[frozenset[int]]) -> Steps[Doubles]:
+        if not self._mask:
+            return (yield from self._prediction.drops_without(self._side, [*map(sorted, sets)]))[0]
+        run = self._prediction.run
+        sentences = [masked(run.model.vocab, self._parse, removed) for removed in sets]
+        vectors = yield from run.vectors(sentences)
+        return (yield from self._prediction.drops(self._side, vectors))[0]
 
     def curve(self, order: Order) -> Steps[Doubles]:
         """(L - 1,) drops without the first 1, 2 .. L - 1 tokens of the order."""

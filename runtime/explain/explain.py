@@ -18,7 +18,6 @@ from heedful.runtime.explain.run import ExplainOptions, ExplainRun, Prediction, 
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
 from heedful.text.arrays import Doubles
-from heedful.text.batch import Sentence
 from heedful.text.parse import Parse
 from heedful.text.trees import to_conllu, to_displacy
 
@@ -121,7 +120,7 @@ def explain(parsed: Parsed, options: ExplainOptions) -> Steps[ExplainResult]:
 
     Raises InferenceFailed, and BadInput for gradients that the bundle's graph cannot give.
     """
-    model, sentences = parsed.model, parsed.sentences
+    model = parsed.model
     run = ExplainRun(model, options)
     prediction = yield from run.predict(parsed)
     outputs, scores = prediction.outputs, prediction.scores
@@ -138,11 +137,9 @@ def explain(parsed: Parsed, options: ExplainOptions) -> Steps[ExplainResult]:
     sentence_curves: list[SentenceCurves | None] = []
     for side, parse in enumerate(parsed.parses):
         if options.faithfulness:
-            deletions.append((yield from _delete(prediction, sentences[side], parse, side)))
+            deletions.append((yield from _delete(prediction, side)))
         if options.evidence or options.gradients or options.curves:
-            of_side = yield from _evidence(
-                prediction, sentences[side], parse, side, options.gradients
-            )
+            of_side = yield from _evidence(prediction, side, options.gradients)
             evidence.append(of_side)
             sentence_curves.append(None)
             if options.curves and of_side is not None:
@@ -193,35 +190,29 @@ def _ablate(prediction: Prediction, parsed: Parsed, prior: str) -> Steps[dict[st
     return fields
 
 
-def _delete(
-    prediction: Prediction, sentence: Sentence, parse: Parse, side: int
-) -> Steps[Deletion | None]:
+def _delete(prediction: Prediction, side: int) -> Steps[Deletion | None]:
     """Delete k tokens from the sentence `side`, and none from the other."""
-    run = prediction.run
-    if len(sentence) <= run.k:
+    run, length = prediction.run, len(prediction.parsed.sentences[side])
+    if length <= run.k:
         return None
     attended = np.argsort(-prediction.attention(side), kind="stable")[: run.k]
     rng = np.random.default_rng(SEED)
-    choices = [attended, *(rng.choice(len(sentence), run.k, replace=False) for _ in range(DRAWS))]
-    vectors = yield from run.vectors([sentence.without(tokens.tolist()) for tokens in choices])
-    parses = [parse.without(tokens) for tokens in choices]
+    choices = [attended, *(rng.choice(length, run.k, replace=False) for _ in range(DRAWS))]
     # A deletion may raise or lower a relatedness: 1 - cosine counts there, as without a head.
     by_cosine = not run.model.card.labels
-    drops, _ = yield from prediction.drops(side, vectors, parses, by_cosine=by_cosine)
+    drops, _ = yield from prediction.drops_without(side, choices, by_cosine=by_cosine)
     return Deletion(
         attended.tolist(), float(drops[0]), float(drops[1:].mean()), float(drops[1:].std())
     )
 
 
-def _evidence(
-    prediction: Prediction, sentence: Sentence, parse: Parse, side: int, with_gradients: bool
-) -> Steps[Evidence | None]:
+def _evidence(prediction: Prediction, side: int, with_gradients: bool) -> Steps[Evidence | None]:
     """The evidence of the sentence `side`; None for a sentence of one token."""
+    sentence = prediction.parsed.sentences[side]
     if len(sentence) == 1:
         return None
-    without_token = [sentence.without([i]) for i in range(len(sentence))]
-    vectors = yield from prediction.run.vectors(without_token)
-    parses = [parse.without([i]) for i in range(len(sentence))]
-    weights, margins = yield from prediction.drops(side, vectors, parses)
+    weights, margins = yield from prediction.drops_without(
+        side, [[i] for i in range(len(sentence))]
+    )
     integrated = (yield from gradients(prediction, side, sentence)) if with_gradients else None
     return Evidence(weights, margins, correlations(prediction.outputs[side], weights), integrated)

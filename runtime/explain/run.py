@@ -1,6 +1,6 @@
 """A request's runs of an explain graph: vectors, scores, and the score that evidence is measured on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from heedful.runtime.errors import BadInput
 from heedful.runtime.explain.graph import SCALE, ExplainGraph, ExplainOutputs
 from heedful.runtime.loaded_model import LoadedModel
 from heedful.runtime.parsed import Parsed
-from heedful.text.arrays import Doubles, Floats
+from heedful.text.arrays import Doubles, Floats, Ints
 from heedful.text.batch import Runner, Sentence, collate
 from heedful.text.graph import CPU
 from heedful.text.kinds import HEAD_INPUTS
@@ -118,7 +118,7 @@ class ExplainRun:
         vectors = [outputs.embedding for outputs in encoded]
         of_nearest = {row: vector[0] for row, vector in zip(nearest, vectors[count:], strict=True)}
         scores = yield from self.scores(parses, vectors[:count], of_nearest)
-        return Prediction(self, parses, encoded[:count], of_nearest, scores)
+        return Prediction(self, parsed, encoded[:count], of_nearest, scores)
 
     def vectors(self, sentences: Sequence[Sentence]) -> Steps[Floats]:
         """Vectors (N, D) of sentences of any lengths."""
@@ -162,13 +162,13 @@ class Prediction:
     def __init__(
         self,
         run: ExplainRun,
-        parses: Sequence[Parse],
+        parsed: Parsed,
         outputs: Sequence[ExplainOutputs],
         nearest: Mapping[int, Floats],
         scores: Doubles | None,
     ) -> None:
         """`scores` (1, C) are those of `ExplainRun.scores` for the others."""
-        self.run, self.parses, self.outputs, self.scores = run, parses, outputs, scores
+        self.run, self.parsed, self.outputs, self.scores = run, parsed, outputs, scores
         self._nearest = nearest
         self._label = 0 if scores is None else int(scores[0].argmax())
 
@@ -184,6 +184,15 @@ class Prediction:
         """(L,) the weights of the first pooling of the sentence `side`."""
         weights: Floats = next(iter(self.outputs[side].pooling.values()))[0]
         return weights
+
+    def drops_without(
+        self, side: int, removed: Collection[Sequence[int] | Ints], *, by_cosine: bool = False
+    ) -> Steps[tuple[Doubles, Doubles | None]]:
+        """As `drops`, without each of the sets of tokens from the sentence `side`."""
+        sentence, parse = self.parsed.sentences[side], self.parsed.parses[side]
+        vectors = yield from self.run.vectors([sentence.without(tokens) for tokens in removed])
+        parses = [parse.without(tokens) for tokens in removed]
+        return (yield from self.drops(side, vectors, parses, by_cosine=by_cosine))
 
     def drops(
         self,
@@ -229,7 +238,7 @@ class Prediction:
         count = len(vectors)
         sides = [np.repeat(output.embedding, count, axis=0) for output in self.outputs]
         sides[side] = vectors
-        texts = [*self.parses] * count
+        texts = [*self.parsed.parses] * count
         nearest = {row: vector for vector in self._nearest.values() for row in range(count)}
         if parses is not None:
             texts[side :: len(sides)] = parses
