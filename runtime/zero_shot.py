@@ -33,7 +33,8 @@ PAIRS_AT_ONCE = 1024
 COSINE_WEIGHT = 30.0
 """Weight of the cosine in its sum with the logarithm of the probability of entailment (docs/notes/zero-shot.md)."""
 POLARITY_WEIGHT = 4.0
-"""Weight of the product of a text's and a label's polarities, which are from -1 (negative) to 1 (positive)."""
+"""Weight of the product of a text's and a label's polarities, which are from -1 (negative) to 1 (positive), and, where
+some labels are neutral, of the probability that the text is too."""
 NONE_COSINE, NONE_ENTAILMENT = 0.2, 0.5
 """Cosine and probability of entailment of "none of these", whose polarity is 0, and with which labels compete
 (docs/notes/zero-shot.md)."""
@@ -166,8 +167,13 @@ def _by_entailment(model: LoadedModel, texts: Floats, labels: Floats) -> Steps[D
 
 def _by_polarity(sentiment: Doubles, labels: Sequence[str], count: int) -> Doubles:
     """Scores (N, L) from a sentiment model's probabilities (N + L, C) of N = `count` texts and L labels' sentences."""
-    polarity = sentiment[:, labels.index(POSITIVE)] - sentiment[:, labels.index(NEGATIVE)]
-    return POLARITY_WEIGHT * np.outer(polarity[:count], polarity[count:])
+    positive, negative = sentiment[:, labels.index(POSITIVE)], sentiment[:, labels.index(NEGATIVE)]
+    polarity, neutral = positive - negative, 1 - positive - negative
+    agreement = np.outer(polarity[:count], polarity[count:])
+    is_neutral = neutral[count:] > np.maximum(positive, negative)[count:]
+    if not is_neutral.all():  # a neutral label among others, which are no topics
+        agreement += np.outer(neutral[:count], is_neutral)
+    return POLARITY_WEIGHT * agreement
 
 
 def _parts(texts: int, labels: int) -> Iterator[slice]:

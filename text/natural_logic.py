@@ -11,10 +11,17 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from heedful.text.factuality import is_stated
 from heedful.text.kinds import NLILabel
 from heedful.text.language import FUNCTION_WORDS
-from heedful.text.opposites import BOUNDS, NEGATIONS, OPPOSITES, is_opposite
-from heedful.text.pairs import NUMBERS, words_of
+from heedful.text.opposites import (
+    BOUNDS,
+    NEGATIONS,
+    are_opposites,
+    is_opposite,
+    is_opposite_denied,
+)
+from heedful.text.pairs import NOT, NUMBERS, words_of
 from heedful.text.parse import Parse
 from heedful.text.roles import are_roles_exchanged
 
@@ -43,6 +50,30 @@ CLAUSE_BEGINS = frozenset(
 )
 """Words and marks that end the clause before them, as "and" does before one of SUBJECTS."""
 SUBJECTS = frozenset(("i", "you", "he", "she", "it", "we", "they", "there", "everyone"))
+CONVERSES: dict[tuple[str, ...], tuple[str, ...]] = {
+    relation: converse
+    for pair in (
+        (("above",), ("below",)),
+        (("over",), ("under",)),
+        (("before",), ("after",)),
+        (("north", "of"), ("south", "of")),
+        (("east", "of"), ("west", "of")),
+        (("to", "the", "left", "of"), ("to", "the", "right", "of")),
+        (("in", "front", "of"), ("behind",)),
+    )
+    for relation, converse in (pair, pair[::-1])
+} | {
+    (*words.split(),): (*words.split(),)
+    for words in ("met", "borders", "resembles", "equals", "married to", "similar to", "next to")
+}
+"""Relations of one thing to another, and those of the other to the one."""
+_RELATING = {"than"} | {relation[0] for relation in CONVERSES}
+DEGREES = {"more": 1, "less": -1, "fewer": -1}
+ONE_FORM = {"me": "i", "him": "he", "us": "we", "them": "they", "am": "is", "are": "is", "'m": "is"}
+"""Forms of one word on the two sides of a relation."""
+OWNERS = {"mine": "my", "yours": "your", "ours": "our", "theirs": "their", "hers": "her"}
+VERBS = frozenset(("is", "was", "were", "do", "does", "did", "has", "have", "had", "will", "can"))
+"""They end a comparison: "than she did"."""
 NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
 
 
@@ -59,28 +90,44 @@ class Quantity(NamedTuple):
     """The ends of what the text admits: a number, and 0, or 1 or -1 for the numbers above or below it."""
 
 
+class Relation(NamedTuple):
+    """ "Ann has longer hair than Bob" is (ann has, (longer,), hair, bob, 1)."""
+
+    before: list[str]
+    """The first thing and the verb."""
+    words: tuple[str, ...]
+    between: list[str]
+    after: list[str]
+    """The second thing."""
+    degree: int
+    """-1 of "less"."""
+
+
 def told_label(premise: Parse, hypothesis: Parse, label: str) -> str:
     """The label that the words tell of a pair to which a model gives `label`; the same where they tell none."""
-    if told := told_by_change(premise, hypothesis):
-        return told
-    if label != "entailment":
-        return label
-    if is_opposite(premise, hypothesis):
+    told = told_by_change(premise, hypothesis)
+    if (told or label) != "entailment":
+        return told or label
+    if not told and is_opposite(premise, hypothesis):
         return "contradiction"
-    return "neutral" if are_roles_exchanged(premise, hypothesis) else label
+    is_exchanged = not told and are_roles_exchanged(premise, hypothesis)
+    return "neutral" if is_exchanged or not is_stated(premise, hypothesis) else "entailment"
 
 
 def told_by_change(premise: Parse, hypothesis: Parse) -> NLILabel | None:
-    """The label of a pair of which one text is the other with a run of words added, or with other bounds of a number.
+    """The label of a pair of which one text is the other with a few words added or exchanged.
 
     None for other pairs, and where the words do not tell.
     """
     given, said = _words(premise), _words(hypothesis)
+    told = _told_by_numbers(premise, given, said) or _told_by_relation(given, said)
+    if told:
+        return told
+    if NOT.isdisjoint(given) != NOT.isdisjoint(said) and is_opposite_denied(given, said):
+        return "entailment"
     adds = len(said) > len(given)
     parse, long, short = (hypothesis, said, given) if adds else (premise, given, said)
-    if told := _told_by_numbers(premise, given, said) or _told_by_comparison(given, said):
-        return told
-    run = _added(short, long)
+    run = _added(short, long) if 0 < len(short) < len(long) else None
     if run is None or _is_unclear(parse, long, run):
         return None
     words = long[run]
@@ -88,7 +135,7 @@ def told_by_change(premise: Parse, hypothesis: Parse) -> NLILabel | None:
         return "contradiction"
     if not adds and HEDGES.issuperset(words):
         return "neutral"
-    is_narrower = adds != ("or" in (words[0], words[-1]))
+    is_narrower = adds != _has_or(long, run)
     is_downward = _is_downward(parse, long, run.start)
     says_little = not run.start or FUNCTION_WORDS.issuperset(words_of(words))
     if says_little and is_narrower and not is_downward:
@@ -108,9 +155,19 @@ def _added(short: Sequence[str], long: Sequence[str]) -> slice | None:
     """The words of `long` that are one run and the only ones that `short` has not."""
     more = len(long) - len(short)
     start = next((i for i, word in enumerate(short) if word != long[i]), len(short))
-    if more < 1 or not short or short[start:] != long[start + more :]:
+    if short[start:] != long[start + more :]:
         return None
     return slice(start, start + more)
+
+
+def _has_or(long: Sequence[str], run: slice) -> bool:
+    """Whether "or" begins or ends the run, or one that might as well be added: "the piano or" for "piano or the"."""
+    start, stop = run.start, run.stop
+    while "or" not in (long[start], long[stop - 1]):
+        if not start or long[start - 1] != long[stop - 1]:
+            return False
+        start, stop = start - 1, stop - 1
+    return True
 
 
 def _is_unclear(parse: Parse, words: Sequence[str], run: slice) -> bool:
@@ -163,20 +220,59 @@ def _told_by_numbers(premise: Parse, given: list[str], said: list[str]) -> NLILa
     return "contradiction" if is_apart and not is_downward else "neutral"
 
 
-def _told_by_comparison(given: list[str], said: list[str]) -> NLILabel | None:
+def _told_by_relation(given: list[str], said: list[str]) -> NLILabel | None:
     """The label of "Ann is older than Bob." with "Bob is younger than Ann." or "Bob is older than Ann."."""
-    if given.count("than") != 1 or said.count("than") != 1 or given == said:
+    if _RELATING.isdisjoint(given):
         return None
-    first, second = given.index("than"), said.index("than")
-    if min(first, second) < 3 or given[first - 2] != said[second - 2]:
+    first, second = _relation(given), _relation(said)
+    if not first or not second or first.between != second.between:
         return None
-    exchanged = (said[second + 1 :], said[: second - 2])
-    if (given[: first - 2], given[first + 1 :]) != exchanged:
+    for stop in range(1, len(first.before) + 1):
+        thing, verb = first.before[:stop], first.before[stop:]
+        other = _whole(first.after, thing)
+        if second.before == [*other, *verb] and _whole(second.after, other) == thing:
+            break
+    else:
         return None
-    comparative, other = given[first - 1], said[second - 1]
-    if comparative == other:
+    is_same = first.words == second.words
+    if CONVERSES.get(first.words) == second.words or (is_same and first.degree != second.degree):
+        return "entailment"
+    if is_same:
         return "contradiction"
-    return "entailment" if other in OPPOSITES.get(comparative, ()) else None
+    is_converse = first.degree == second.degree and are_opposites(first.words, second.words)
+    return "entailment" if is_converse else None
+
+
+def _relation(words: list[str]) -> Relation | None:
+    """The only comparison of a text, or the only relation in place or time; None without one."""
+    words = [ONE_FORM.get(word, word) for word in words]
+    if words.count("than") == 1:
+        end = words.index("than")
+        degrees = [i for i in range(1, end) if words[i] in DEGREES]
+        places = degrees or [i for i in range(1, end) if words[i].endswith("er")]
+        if not places:
+            return None
+        place, after = places[-1], words[end + 1 :]
+        if after[1:] and after[-1] in VERBS:
+            after.pop()
+        stop = end if words[place] in DEGREES else place + 1
+        compared = tuple(words[place + (words[place] in DEGREES) : stop])
+        degree = DEGREES.get(words[place], 1)
+        return Relation(words[:place], compared, words[stop:end], after, degree)
+    found = [
+        Relation(words[:i], relation, [], words[i + len(relation) :], 1)
+        for relation in CONVERSES
+        for i in range(1, len(words) - len(relation))
+        if tuple(words[i : i + len(relation)]) == relation
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _whole(thing: list[str], other: list[str]) -> list[str]:
+    """The thing with the noun that it shares with the other: "mine", next to "your room", is "my room"."""
+    if len(thing) == 1 and thing[0] in OWNERS:
+        return [OWNERS[thing[0]], other[-1]]
+    return [*thing, other[-1]] if thing[-1:] == ["'s"] else thing
 
 
 def _quantity(words: list[str]) -> Quantity | None:
@@ -190,12 +286,6 @@ def _quantity(words: list[str]) -> Quantity | None:
     number = float(numbers[place].replace(",", ""))
     bounds = (tuple(words[max(place - size, 0) : place]) for size in (2, 1, 0))
     bound = next(each for each in bounds if each in BOUNDS)
-    low, high = BOUNDS[bound]
+    ends = [(step, 0.0) if math.isinf(step) else (number, step) for step in BOUNDS[bound]]
     start = place - len(bound)
-    return Quantity(
-        [*words[:start], *words[place + 1 :]], start, bound, _end(number, low), _end(number, high)
-    )
-
-
-def _end(number: float, step: float) -> tuple[float, float]:
-    return (step, 0) if math.isinf(step) else (number, step)
+    return Quantity([*words[:start], *words[place + 1 :]], start, bound, *ends)

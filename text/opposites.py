@@ -9,12 +9,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from heedful.text.pairs import words_of
+from heedful.text.pairs import NOT, words_of
 from heedful.text.parse import Parse
 
 NEGATIONS = frozenset(
     ("not", "n't", "no", "never", "nobody", "none", "nothing", "without", "neither", "nor")
 )
+DENIALS = NOT | {"do", "does", "did"}
+NEGATIVE = ("un", "in", "im", "il", "ir", "dis")
+"""Prefixes."""
 BOUNDS: dict[tuple[str, ...], tuple[float, float]] = {
     ("at", "least"): (0, math.inf),
     ("more", "than"): (1, math.inf),
@@ -68,6 +71,32 @@ def is_opposite(premise: Parse, hypothesis: Parse) -> bool:
         for word in given[start : max(len(given) - stop, 0)]
         if word not in words
     )
+
+
+def are_opposites(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether both are one word, and these are opposites, comparatives perhaps."""
+    if len(first) != 1 or len(second) != 1:
+        return False
+    forms, others = (
+        {base for stem in (word, word.removesuffix("er")) for base in base_forms(stem)}
+        for (word,) in (first, second)
+    )
+    return any(not others.isdisjoint(OPPOSITES.get(form, ())) for form in forms)
+
+
+def is_opposite_denied(given: Sequence[str], said: Sequence[str]) -> bool:
+    """Whether the words of a hypothesis are the premise's with one replaced by its opposite and denied.
+
+    What is "not cold" need not be hot, but what is "not impossible" is possible.
+    """
+    kept, words = ([word for word in text if word not in DENIALS] for text in (given, said))
+    changed = [pair for pair in zip(kept, words, strict=False) if pair[0] != pair[1]]
+    if len(kept) != len(words) or len(changed) != 1:
+        return False
+    ((word, other),) = changed
+    if any(prefix + other == word or prefix + word == other for prefix in NEGATIVE):
+        return True
+    return NOT.isdisjoint(given) and are_opposites([word], [other])
 
 
 def _negations(words: Sequence[str]) -> int:

@@ -5,8 +5,11 @@ answers. It also reads the sentence of a premise that is nearest to the hypothes
 docs/notes/nli.md has what each is worth.
 """
 
-from collections.abc import Sequence, Set
+import re
+from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +27,21 @@ NUMBERS = {
     **{word: str(10 * i) for i, word in enumerate(TENS, 2)},
 }
 """Numbers in words, and in digits; "twenty-five" is one of TENS, a hyphen and one of UNITS."""
+MULTIPLIERS = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
+HUNDRED = 100
+_UNIT = "|".join(UNITS)
+_SMALL = rf"(?:(?:{'|'.join(TENS)})(?: - (?:{_UNIT}))?|{'|'.join(TEENS)}|{_UNIT})"
+_PART = rf"(?:(?:\d+|\d{{1,3}}(?:,\d{{3}})+)(?:\.\d+)?|{_SMALL})"
+_TIMES = rf"(?: (?:{'|'.join(MULTIPLIERS)}))"
+NUMERAL = re.compile(
+    rf"(?<!\S)(?:(?:a|{_PART}){_TIMES}+(?:(?: and)? {_SMALL}{_TIMES}*)*|{_PART})(?!\S)"
+)
+"""A number in a text's words with blanks between them."""
+SYNONYMS = {
+    **{"%": "percent", "1st": "first", "2nd": "second", "3rd": "third", "4th": "fourth"},
+    **{"5th": "fifth", "6th": "sixth", "7th": "seventh", "8th": "eighth", "9th": "ninth"},
+    "10th": "tenth",
+}
 WRITTEN_OUT = {
     f"{mark}{end}": verb
     for mark in "'\u2019"
@@ -41,11 +59,16 @@ NEGATED = {"can": "ca", "will": "wo"} | {
     )
 }
 """Verbs after which NOT is read as "n't", and what the tokenizer has before "n't"."""
-_CONTRACTIONS = NOT | WRITTEN_OUT.keys()
+_SPELLED = NOT | WRITTEN_OUT.keys() | SYNONYMS.keys() | NUMBERS.keys() | MULTIPLIERS.keys()
 ENDS, CLOSING = ".!?\u2026", frozenset(('"', "'", "\u201d", "\u2019", ")", "]"))
 """Characters of the tokens that end a sentence, and tokens that belong to the end before them."""
 MIN_TOKENS = 3
 """A shorter sentence is read with the one after it."""
+
+
+class Number(NamedTuple):
+    place: slice
+    value: Fraction
 
 
 def in_pairs(
@@ -53,40 +76,79 @@ def in_pairs(
 ) -> list[Parse]:
     """The texts, those that are `typed` in one spelling and with a full stop at their ends.
 
-    In rows of two, number words are read as digits where the other text has a number in digits. The stop has no width,
-    and stands behind a last word or number, unless there are `limit` tokens.
+    In rows of two, numbers are read as plain digits where they are spelled in two ways, and one of them in digits. The
+    stop has no width, and stands behind a last word or number, unless there are `limit` tokens.
     """
     read = []
     for i, (text, is_typed) in enumerate(zip(texts, typed, strict=True)):
-        other = texts[i ^ 1].tokens if texts_per_row == 2 else ()
-        digits = {token for token in other if token.isdigit()}
-        read.append(_with_stop(_in_one_spelling(text, digits), limit) if is_typed else text)
+        other = [token.lower() for token in texts[i ^ 1].tokens] if texts_per_row == 2 else []
+        read.append(_with_stop(_in_one_spelling(text, other), limit) if is_typed else text)
     return read
 
 
-def _in_one_spelling(text: Parse, digits: Set[str]) -> Parse:
-    """The text, with its numbers in digits where `digits` has any; "one", a pronoun too, where it has "1"."""
+def _in_one_spelling(text: Parse, other: Sequence[str]) -> Parse:
+    """The text, as the words of the `other` are spelled, which are in lower case."""
     words = [token.lower() for token in text.tokens]
-    if not digits and _CONTRACTIONS.isdisjoint(words):
+    if _SPELLED.isdisjoint(words) and not any(word[0].isdigit() for word in words):
         return text
-    tokens, joined = list(text.tokens), []
+    tokens, joined = list(text.tokens), list[int]()
     for i, word in enumerate(words):
-        previous, following = words[i - 1] if i else "", [*words[i + 1 : i + 3], ""]
+        previous, following = words[i - 1] if i else "", words[i + 1 : i + 2]
         is_genitive = word in ("'s", "\u2019s") and previous not in SUBJECTS
         verb = word if is_genitive else WRITTEN_OUT.get(word, word)
-        if digits and word in TENS and following[0] == "-" and following[1] in UNITS:
-            tokens[i] = NUMBERS[word][0] + str(UNITS.index(following[1]) + 1)
-            joined += [i + 1, i + 2]
-        elif digits and word in NUMBERS and (word != "one" or "1" in digits):
-            tokens[i] = NUMBERS[word]
-        elif verb in NEGATED and following[0] in NOT:
+        if verb in NEGATED and not NOT.isdisjoint(following):
             tokens[i], tokens[i + 1] = NEGATED[verb], "n't"
         elif verb != word:
             tokens[i] = verb
+        elif SYNONYMS.get(word) in other:
+            tokens[i] = SYNONYMS[word]
+    for place, value in _respelled(words, other):
+        tokens[place.start] = _digits(value)
+        joined += range(place.start + 1, place.stop)
     if tokens == list(text.tokens):
         return text
     spelled = replace(text, tokens=tuple(tokens), spans=(text.starts, text.stops))
     return spelled.without(joined) if joined else spelled
+
+
+def _respelled(words: Sequence[str], other: Sequence[str]) -> list[Number]:
+    """The numbers that are read as plain digits: not "one", a pronoun too, unless the other text has "1"."""
+    others = {tuple(other[place]): value for place, value in _numbers(other)}
+    others.pop(("one",), None)
+    has_digits = any(word[0].isdigit() for word in (*words, *other))
+    return [
+        number
+        for number in _numbers(words)
+        if (spelling := tuple(words[number.place])) not in others
+        and (spelling != ("one",) or ("1",) in others)
+        and (
+            number.value in others.values()
+            or (others and has_digits and not spelling[0][0].isdigit())
+        )
+    ]
+
+
+def _numbers(words: Sequence[str]) -> list[Number]:
+    """The numbers of a text: "two hundred and five", "a dozen", "1.5 million", "12,000"."""
+    text = " ".join(words)
+    numbers = []
+    for match in NUMERAL.finditer(text):
+        start = text.count(" ", 0, match.start())
+        parts = match[0].split(" ")
+        total, current = Fraction(0), Fraction(0)
+        for part in parts:
+            if factor := MULTIPLIERS.get(part):
+                current = (current or Fraction(1)) * factor
+                if factor > HUNDRED:
+                    total, current = total + current, Fraction(0)
+            elif part[0].isdigit() or part in NUMBERS:
+                current += Fraction(NUMBERS.get(part, part.replace(",", "")))
+        numbers.append(Number(slice(start, start + len(parts)), total + current))
+    return numbers
+
+
+def _digits(number: Fraction) -> str:
+    return str(number) if number.denominator == 1 else str(float(number))
 
 
 def _with_stop(text: Parse, limit: int) -> Parse:

@@ -121,7 +121,8 @@ def plain_word(token: str) -> str:
     word = ENTITY.sub(_character, token) if "&" in token else token
     if not (word.isascii() and word.isprintable()):
         word = without_invisible(word) or word
-    word = _plain_marks(word)
+    if "`" in word or not word.isascii():
+        word = _plain_marks(word)
     if not word.isascii():
         compatible = unicodedata.normalize("NFKC", word).translate(DASHES)
         word = compatible if compatible.split() == [compatible] else word

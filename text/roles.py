@@ -21,6 +21,15 @@ NOMINATIVES = {"him": "he", "her": "she", "them": "they", "me": "i", "us": "we",
 SYMMETRIC_PREPOSITIONS = frozenset(("with", "near", "beside", "between", "against", "like", "as"))
 SYMMETRIC_VERBS = ("meet", "met", "marr", "resembl", "equal", "match", "border")
 """Beginnings of verbs whose two roles may be exchanged."""
+TRANSFERS = {
+    **dict.fromkeys(("sell", "sold", "buy", "bought"), "sell"),
+    **dict.fromkeys(("give", "gave", "given", "get", "got", "receive"), "give"),
+    **dict.fromkeys(("lend", "lent", "borrow"), "lend"),
+    **dict.fromkeys(("teach", "taught", "learn", "learnt"), "teach"),
+}
+"""Verbs of who gives, to somebody, or who gets, from somebody; and the former's base form."""
+MODIFIERS = ("amod", "compound", "nummod", "nmod:poss")
+"""Relations of words that tell two things of one name apart."""
 MAX_ROLES = 256
 """Of a text. Lists of subjects and objects would have thousands."""
 
@@ -56,7 +65,18 @@ def are_roles_exchanged(premise: Parse, hypothesis: Parse) -> bool:
 
 
 def _first_roles(parse: Parse) -> list[Role]:
-    return list(islice(_roles(parse), MAX_ROLES))
+    return list(islice(map(_of_giver, _roles(parse)), MAX_ROLES))
+
+
+def _of_giver(role: Role) -> Role:
+    """Of "Bob bought it from Ann" that of "Ann sold it to Bob"."""
+    forms = base_forms(role.verb) & TRANSFERS.keys()
+    if not forms or role.preposition not in ("", "from"):
+        return role
+    verb = TRANSFERS[min(forms)]
+    if role.preposition:
+        return Role(role.patient, verb, role.agent, "")
+    return Role(role.agent, verb, role.patient, "")
 
 
 def _roles(parse: Parse) -> Iterator[Role]:
@@ -66,34 +86,38 @@ def _roles(parse: Parse) -> Iterator[Role]:
     words = [NOMINATIVES.get(word, word) for word in map(str.lower, parse.tokens)]
     prepositions: dict[int, str] = {}
     joined: dict[int, list[int]] = defaultdict(list)
-    agents: dict[int, list[str]] = defaultdict(list)
-    patients: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    modifiers: dict[int, list[str]] = defaultdict(list)
+    agents: dict[int, list[int]] = defaultdict(list)
+    patients: dict[int, list[tuple[int, str]]] = defaultdict(list)
     for place, dep in enumerate(deps):
         if dep == "case":
             prepositions[heads[place]] = "" if words[place] == "to" else words[place]
         elif dep == "conj":
             joined[heads[place]].append(place)
+        elif dep in MODIFIERS:
+            modifiers[heads[place]].append(words[place])
     for place, dep in enumerate(deps):
         if dep not in AGENTS and dep not in OTHERS:
             continue
         verb, preposition = heads[place], prepositions.get(place, "")
-        names = [words[each] for each in (place, *joined[place])]
+        things = [place, *joined[place]]
         if dep in AGENTS or dep in PATIENTS:
             preposition = ""
             if words[place] in RELATIVES and deps[verb] == "acl:relcl":
-                names = [words[heads[verb]]]
+                things = [heads[verb]]
         elif dep == "nmod":  # "sends requests to the client"
-            if preposition or place not in prepositions or deps[verb] != "obj":
+            if preposition not in ("", "from") or place not in prepositions or deps[verb] != "obj":
                 continue
             verb = heads[verb]
         if dep in AGENTS:
-            agents[verb] += names
+            agents[verb] += things
         elif preposition not in SYMMETRIC_PREPOSITIONS:
-            patients[verb] += [(name, preposition) for name in names]
-    for verb, names in agents.items():
-        for patient, preposition in patients[verb]:
-            yield from (
-                Role(agent, words[verb], patient, preposition)
-                for agent in names
-                if agent != patient
-            )
+            patients[verb] += [(thing, preposition) for thing in things]
+    for verb, things in agents.items():
+        for other, preposition in patients[verb]:
+            for thing in things:
+                names = words[thing], words[other]
+                if names[0] == names[1]:  # "the red team", "the blue team"
+                    names = " ".join(modifiers[thing]), " ".join(modifiers[other])
+                if names[0] != names[1]:
+                    yield Role(names[0], words[verb], names[1], preposition)

@@ -51,11 +51,22 @@ At least 3 guests left. > At least two guests left.
 It costs less than 950 euros. > It costs less than 1,200 euros.
 He did not pay over 10 euros. > He did not pay over 20 euros.
 Ann is older than Bob. > Bob is younger than Ann.
+I am older than her brother. > Her brother is younger than me.
+My room is bigger than yours. > Your room is smaller than mine.
+My mother's car is faster than mine. > My car is slower than my mother's.
+Carl has a longer beard than Emil. > Emil has a shorter beard than Carl.
+Beef is more expensive than fish. > Fish is cheaper than beef.
+Beef is more expensive than fish. > Fish is less expensive than beef.
+Tom earns more than Ann does. > Ann earns less than Tom.
+The lamp is above the desk. > The desk is below the lamp.
+Ann met Bob. > Bob met Ann.
+Eve is married to Bob. > Bob is married to Eve.
 """,
     "neutral": """
 Few guests left early. > Few guests left.
 Ann called Bob or Eve. > Ann called Bob.
 It did not rain. > It did not rain or snow.
+She plays the piano or the violin. > She plays the violin.
 Nobody called. > Nobody called because it was late.
 If it rains on Monday, we stay. > If it rains, we stay.
 Ann asked if Bob had left. > Ann asked if Bob had left early.
@@ -66,6 +77,8 @@ Ann is probably ill. > Ann is ill.
     "contradiction": """
 Ann almost won. > Ann won.
 Ann is older than Bob. > Bob is older than Ann.
+Tom earns more than Ann. > Ann earns more than Tom.
+Ann arrived before Bob. > Bob arrived before Ann.
 """,
     "untold": """
 Ann called. > Ann did not call.
@@ -86,6 +99,11 @@ No guest left early. > No guest left. > neutral neutral neutral
 The shop opens before noon. > The shop opens after noon. > contradiction neutral contradiction
 Alice paid Bob. > Bob paid Alice. > neutral neutral contradiction
 Alice paid Bob. > Bob has money. > entailment neutral contradiction
+She thinks the bank is closed. > The bank is closed. > neutral neutral neutral
+The coffee is hot. > The coffee is not cold. > entailment entailment entailment
+He failed the exam. > He didn't pass the exam. > entailment entailment entailment
+It is not impossible to win. > It is possible to win. > entailment entailment entailment
+The coffee is not hot. > The coffee is cold. > entailment neutral contradiction
 """
 """Of each pair what is told where a model says entailment, neutral and contradiction."""
 

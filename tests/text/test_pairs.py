@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from heedful.text.pairs import in_pairs, nearest_sentences
+from heedful.text.pairs import TEENS, UNITS, in_pairs, nearest_sentences
 from heedful.text.parse import Parse, Parser
 from heedful.text.structure import check_heads
 from heedful.text.trees import build
@@ -32,6 +32,8 @@ def test_a_full_stop_is_put_behind_a_last_word_or_number(parser: Parser) -> None
     assert in_pair(two, 16).heads.tolist() == [0, 2, 2, 2]  # under the last root
 
 
+SMALL = ["", *UNITS, *TEENS]
+TENS = ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 SAME = """
 It isn't here. = It is not here.
 It isn’t here. = It's not here.
@@ -40,6 +42,10 @@ They cannot see 2 dogs. = they can't see Two dogs
 I am sure you have 90. = I'm sure you've ninety.
 Twenty-one of 30 slept, 1 did. = 21 of thirty slept, one did.
 Two kids or no one. = two kids or no one.
+It costs 1,500 pounds. = It costs fifteen hundred pounds.
+The house cost 1.5 million euros. = The house cost 1,500,000 euros.
+A dozen eggs at 3.0 each. = Twelve eggs at 3 each.
+The 1st of ten percent. = the first of 10%.
 """
 
 
@@ -52,6 +58,25 @@ def test_spellings_of_the_same_words_are_read_alike(parser: Parser, pair: str) -
         places = set(zip(whole.starts, whole.stops, strict=True))
         assert set(list(zip(first.starts, first.stops, strict=True))[:-1]) <= places
         check_heads(first.heads)
+
+
+def spelled(number: int) -> str:
+    for size, name in ((1000, "thousand"), (100, "hundred")):
+        if number >= size:
+            rest = spelled(number % size)
+            return f"{spelled(number // size)} {name}{f' and {rest}' if rest else ''}"
+    return (
+        SMALL[number]
+        if number < 20
+        else f"{TENS[number // 10]}{f'-{SMALL[number % 10]}' if number % 10 else ''}"
+    )
+
+
+def test_spelled_numbers_are_read_as_their_digits(parser: Parser) -> None:
+    for number in (*range(2, 130, 3), *range(131, 99_999, 1997)):
+        texts = f"we saw {spelled(number)} of them", f"we saw {number} of them"
+        words, digits = in_pairs([read(parser, text) for text in texts], [True] * 2, 99, 2)
+        assert words.tokens == digits.tokens, texts
 
 
 @pytest.mark.parametrize("text", ["2.5 kg at 2:30, two and 25.", "The will of Can is thirty-one."])

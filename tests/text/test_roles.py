@@ -18,6 +18,9 @@ He told her the truth. > She told him the truth.
 Anna is taller than Tom. > Tom is taller than Anna.
 The lawyer who sued the doctor won. > The doctor sued the lawyer.
 The nurse and the cook helped the guard. > The guard helped the cook.
+The red team beat the blue team. > The blue team beat the red team.
+Maria sold her car to Peter. > Maria bought a car from Peter.
+Nora bought a watch from Ivan. > Nora sold a watch to Ivan.
 """
 KEPT = """
 Alice paid Bob. > Bob was paid by Alice.
@@ -30,6 +33,8 @@ The cat sat on the mat. > The mat is under the cat.
 Many restaurants welcome children. > Children are welcome in many restaurants.
 He ran into her. > She ran.
 Germany beat Brazil. > Brazil lost to Germany.
+Maria sold her car to Peter. > Peter bought a car from Maria.
+The red team beat the blue team. > The blue team was beaten by the red team.
 """
 
 
