@@ -7,6 +7,7 @@ The Open Inference Protocol's `error` is the message, and the other fields are n
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -98,6 +99,8 @@ def body_too_large(limit: int) -> BodyTooLarge:
     return BodyTooLarge(f"the body is larger than {limit} bytes; send fewer inputs in one request")
 
 
+MAX_NAMES, MAX_NAME = 5, 40
+"""Fields that a message quotes, and their characters."""
 MESSAGES: Mapping[str, str] = {
     "bool_parsing": "must be true or false",
     "bool_type": "must be true or false",
@@ -152,7 +155,9 @@ def bad_input(errors: Sequence[Any]) -> BadInput | TooManyInputs:
     if kind == "too_many_inputs":
         return TooManyInputs(f"{param} {first['msg']}", param=param)
     if kind == "missing":
-        message, code = "is required", "missing_field"
+        sent = ", ".join(name[:MAX_NAME] for name in islice(first.get("input") or (), MAX_NAMES))
+        message = "is required" + (f" (sent: {sent})" if sent and param else "")
+        code = "missing_field"
     elif kind == "extra_forbidden":
         message, code = "does not belong here; GET /docs lists the fields", "unknown_field"
     else:

@@ -144,6 +144,7 @@ def command(
     )
     typer.echo(
         f"{out}: version {card.version}; read {out / fit_report.PAGE}; "
-        f"serve it with `heedful serve --models {out.parent}{parser_flag}` and ask /classify, or label a "
-        f"file with `heedful predict FILE --model {out}{parser_flag} --out LABELLED`"
+        f"serve it with `heedful serve --models {out.parent}{parser_flag}` and name it to /classify "
+        f'("model": "{card.name}"), or label a file with '
+        f"`heedful predict FILE --model {out}{parser_flag} --out LABELLED`"
     )

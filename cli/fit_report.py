@@ -73,7 +73,7 @@ class Report:
         self.content["candidates"] = [
             {
                 "name": candidate.name,
-                **_score(candidate.held),
+                **_score(_calibrated(candidate.held)),
                 "seconds": round(candidate.seconds, 1),
                 "chosen": candidate is chosen,
             }
@@ -83,10 +83,12 @@ class Report:
         if len(compared) < len(candidates):
             self.content["compared"] = {
                 "rows": len(compared[0].held.rows),
-                "candidates": [{"name": item.name, **_score(item.held)} for item in compared],
+                "candidates": [
+                    {"name": item.name, **_score(_calibrated(item.held))} for item in compared
+                ],
             }
         self.content["references"] = [
-            {"name": name, **_score(reference)} for name, reference in references
+            {"name": name, **_score(_calibrated(reference))} for name, reference in references
         ]
         self.content["temperature"] = temperature
         self.content["risk_coverage"] = assess.risk_coverage(held)
@@ -188,6 +190,11 @@ class Report:
         self.content |= {"bundle": card.name, "version": card.version}
         write_json(out / RECORD, self.content)
         write_file(out / PAGE, lambda part: part.write_text(page(self.content), encoding="utf-8"))
+
+
+def _calibrated(held: assess.HeldOut) -> assess.HeldOut:
+    """With logits divided by the temperature that suits them: candidates are chosen by the log loss of these."""
+    return held.divided(assess.temperature(held))
 
 
 def _score(held: assess.HeldOut) -> dict[str, Any]:

@@ -64,8 +64,9 @@ def _pair(pair: Pair, path: str, sides: tuple[str, str]) -> tuple[Any, Any]:
 
 def _rows(rows: Iterable[T], path: str, expected: str) -> list[T]:
     """The rows as a list of Python's values. Raises BadInput for a string or another value that is no list of rows."""
-    if isinstance(rows, str):
-        raise BadInput(f"{path} is one string: give a list of {expected}", param=path)
+    if isinstance(rows, str | bytes):
+        kind = "one string" if isinstance(rows, str) else "bytes"
+        raise BadInput(f"{path} is {kind}: give a list of {expected}", param=path)
     # The items of a mapping are no rows, and those of a set have no order.
     if isinstance(rows, Mapping | set | frozenset) or not isinstance(rows, Iterable):
         raise BadInput(f"{path} is {type(rows).__name__}: give a list of {expected}", param=path)

@@ -222,6 +222,10 @@ class Model(ForkSafe):
         labels add up to 1, unless `multi_label` says that several may fit, or there is only one. Raises BadInput for
         labels that are blank, repeated or more than 100.
         """
+        for name, model in (("nli", nli), ("sentiment", sentiment)):
+            if model is not None and not isinstance(model, Model):
+                kind = type(model).__name__
+                raise BadInput(f"{name} is {kind}: give a model of heedful.load", param=name)
         if nli is not None and (self.card.kind, nli.card.kind) != ("embedding", "nli"):
             kinds = f"{self.card.name} is of the kind {self.card.kind}, {nli.card.name} of {nli.card.kind}"
             message = f"{kinds}: use an embedding model, and an NLI model as nli"

@@ -17,12 +17,12 @@ from heedful.text.language import FUNCTION_WORDS
 from heedful.text.opposites import (
     BOUNDS,
     NEGATIONS,
-    are_opposites,
     is_opposite,
     is_opposite_denied,
 )
 from heedful.text.pairs import NOT, NUMBERS, words_of
 from heedful.text.parse import Parse
+from heedful.text.relations import RELATING, told_by_relation
 from heedful.text.roles import are_roles_exchanged
 
 DOWNWARD = (NEGATIONS - {"nor"}) | {"few", "fewer", "hardly", "rarely", "seldom", "if"}
@@ -50,30 +50,6 @@ CLAUSE_BEGINS = frozenset(
 )
 """Words and marks that end the clause before them, as "and" does before one of SUBJECTS."""
 SUBJECTS = frozenset(("i", "you", "he", "she", "it", "we", "they", "there", "everyone"))
-CONVERSES: dict[tuple[str, ...], tuple[str, ...]] = {
-    relation: converse
-    for pair in (
-        (("above",), ("below",)),
-        (("over",), ("under",)),
-        (("before",), ("after",)),
-        (("north", "of"), ("south", "of")),
-        (("east", "of"), ("west", "of")),
-        (("to", "the", "left", "of"), ("to", "the", "right", "of")),
-        (("in", "front", "of"), ("behind",)),
-    )
-    for relation, converse in (pair, pair[::-1])
-} | {
-    (*words.split(),): (*words.split(),)
-    for words in ("met", "borders", "resembles", "equals", "married to", "similar to", "next to")
-}
-"""Relations of one thing to another, and those of the other to the one."""
-_RELATING = {"than"} | {relation[0] for relation in CONVERSES}
-DEGREES = {"more": 1, "less": -1, "fewer": -1}
-ONE_FORM = {"me": "i", "him": "he", "us": "we", "them": "they", "am": "is", "are": "is", "'m": "is"}
-"""Forms of one word on the two sides of a relation."""
-OWNERS = {"mine": "my", "yours": "your", "ours": "our", "theirs": "their", "hers": "her"}
-VERBS = frozenset(("is", "was", "were", "do", "does", "did", "has", "have", "had", "will", "can"))
-"""They end a comparison: "than she did"."""
 NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
 
 
@@ -88,19 +64,6 @@ class Quantity(NamedTuple):
     low: tuple[float, float]
     high: tuple[float, float]
     """The ends of what the text admits: a number, and 0, or 1 or -1 for the numbers above or below it."""
-
-
-class Relation(NamedTuple):
-    """ "Ann has longer hair than Bob" is (ann has, (longer,), hair, bob, 1)."""
-
-    before: list[str]
-    """The first thing and the verb."""
-    words: tuple[str, ...]
-    between: list[str]
-    after: list[str]
-    """The second thing."""
-    degree: int
-    """-1 of "less"."""
 
 
 def told_label(premise: Parse, hypothesis: Parse, label: str) -> str:
@@ -120,8 +83,9 @@ def told_by_change(premise: Parse, hypothesis: Parse) -> NLILabel | None:
     None for other pairs, and where the words do not tell.
     """
     given, said = _words(premise), _words(hypothesis)
-    told = _told_by_numbers(premise, given, said) or _told_by_relation(given, said)
-    if told:
+    if told := _told_by_numbers(premise, given, said):
+        return told
+    if not RELATING.isdisjoint(given) and (told := told_by_relation(given, said)):
         return told
     if NOT.isdisjoint(given) != NOT.isdisjoint(said) and is_opposite_denied(given, said):
         return "entailment"
@@ -218,61 +182,6 @@ def _told_by_numbers(premise: Parse, given: list[str], said: list[str]) -> NLILa
         return "entailment"
     is_apart = first.high < second.low or second.high < first.low
     return "contradiction" if is_apart and not is_downward else "neutral"
-
-
-def _told_by_relation(given: list[str], said: list[str]) -> NLILabel | None:
-    """The label of "Ann is older than Bob." with "Bob is younger than Ann." or "Bob is older than Ann."."""
-    if _RELATING.isdisjoint(given):
-        return None
-    first, second = _relation(given), _relation(said)
-    if not first or not second or first.between != second.between:
-        return None
-    for stop in range(1, len(first.before) + 1):
-        thing, verb = first.before[:stop], first.before[stop:]
-        other = _whole(first.after, thing)
-        if second.before == [*other, *verb] and _whole(second.after, other) == thing:
-            break
-    else:
-        return None
-    is_same = first.words == second.words
-    if CONVERSES.get(first.words) == second.words or (is_same and first.degree != second.degree):
-        return "entailment"
-    if is_same:
-        return "contradiction"
-    is_converse = first.degree == second.degree and are_opposites(first.words, second.words)
-    return "entailment" if is_converse else None
-
-
-def _relation(words: list[str]) -> Relation | None:
-    """The only comparison of a text, or the only relation in place or time; None without one."""
-    words = [ONE_FORM.get(word, word) for word in words]
-    if words.count("than") == 1:
-        end = words.index("than")
-        degrees = [i for i in range(1, end) if words[i] in DEGREES]
-        places = degrees or [i for i in range(1, end) if words[i].endswith("er")]
-        if not places:
-            return None
-        place, after = places[-1], words[end + 1 :]
-        if after[1:] and after[-1] in VERBS:
-            after.pop()
-        stop = end if words[place] in DEGREES else place + 1
-        compared = tuple(words[place + (words[place] in DEGREES) : stop])
-        degree = DEGREES.get(words[place], 1)
-        return Relation(words[:place], compared, words[stop:end], after, degree)
-    found = [
-        Relation(words[:i], relation, [], words[i + len(relation) :], 1)
-        for relation in CONVERSES
-        for i in range(1, len(words) - len(relation))
-        if tuple(words[i : i + len(relation)]) == relation
-    ]
-    return found[0] if len(found) == 1 else None
-
-
-def _whole(thing: list[str], other: list[str]) -> list[str]:
-    """The thing with the noun that it shares with the other: "mine", next to "your room", is "my room"."""
-    if len(thing) == 1 and thing[0] in OWNERS:
-        return [OWNERS[thing[0]], other[-1]]
-    return [*thing, other[-1]] if thing[-1:] == ["'s"] else thing
 
 
 def _quantity(words: list[str]) -> Quantity | None:

@@ -10,6 +10,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from heedful.text.invisible import BEGINNINGS, EMOJI, INVISIBLE, without_invisible
 
@@ -65,6 +66,8 @@ _FIRST_OF_CONDENSED = re.compile(f"[&{BEGINNINGS}]")
 """The first characters of CONDENSED: most texts have none, and this search takes a tenth of the time."""
 MAX_PLAIN = 32_768
 """Visible characters of a text that are normalised. The rest is not read, unless the text is mostly blanks."""
+CACHED_WORDS = 16_384
+"""Words whose plain spelling is cached, in about 200 bytes each; they have 500 characters at most."""
 MAX_CACHED_LENGTH = 24
 """Length of the longest token, or run between white space, that is cached."""
 
@@ -113,6 +116,7 @@ def plain(text: str) -> tuple[str, Shifts]:
     return text, shifts
 
 
+@lru_cache(maxsize=CACHED_WORDS)
 def plain_word(token: str) -> str:
     """A token as vocabularies list it: in plain marks, compatible characters (NFKC) and no invisible ones.
 

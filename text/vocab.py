@@ -10,9 +10,8 @@ import numpy.typing as npt
 from heedful.text import composition
 from heedful.text.arrays import Ints
 from heedful.text.batch import Sentence
-from heedful.text.plain import MAX_CACHED_LENGTH, STRETCHED, plain_word
+from heedful.text.plain import CACHED_WORDS, MAX_CACHED_LENGTH, STRETCHED, plain_word
 
-CACHED_WORDS = 16_384
 UNKNOWN = 1
 SPECIAL = ("<pad>", "<unk>")
 

@@ -93,6 +93,7 @@ MESSAGES = r"""
 422 /nli invalid_type | the body: must be an object with premise and hypothesis, or with pairs | []
 422 /rerank invalid_type | the body: must be an object with query and texts, or with query and documents | []
 422 /v1/embeddings invalid_type | input: must be a string or a list of strings | {"input": 3, "model": "tiny-flat"}
+422 /nli missing_field | premise: is required (sent: text1, text2) | {"text1": "a", "text2": "b"}
 422 /nli unknown_field | premise: does not belong here; GET /docs lists the fields | {"premise": "a", "pairs": []}
 422 /embed invalid_type | truncate: must be true or false | {"inputs": "a", "truncate": 1}
 422 /embed invalid_value | dimensions is 9: the model has 8 | {"inputs": "a", "dimensions": 9, "normalize": false}

@@ -215,6 +215,7 @@ def test_pairs_in_every_shape(models: Path) -> None:
         (["kids", 3], r"sentences\[1\] is int: give a string"),
         (["kids", np.array(["dog", "bad"])], r"sentences\[1\] is ndarray"),
         (None, "sentences is NoneType: give a list of strings"),
+        (b"kids", "sentences is bytes: give a list of strings"),
         ({"kids": "dog"}, "sentences is dict: give a list of strings"),
         ({"kids", "dog"}, "sentences is set: give a list of strings"),  # in what order?
         (TABLE, r"sentences has the shape \(1, 2\): give one text a row, for example a column"),
@@ -299,6 +300,7 @@ WHOLE = "give a whole number from 1"
 USES: list[tuple[Callable[[Any], object], str]] = [
     (lambda model: model.nli(PAIRS), "tiny-sst2 does not do nli: load tiny-nli"),
     (lambda model: model.classify(["a"], ["b"]), "not do zero-shot: load tiny-flat, tiny-nli"),
+    (lambda model: model.classify(["a"], ["b"], nli="tiny-nli"), "nli is str: give a model of"),
     (lambda model: model.encode(TEXTS, batch_size=0), f"batch_size is 0: {WHOLE}"),
     (lambda model: model.encode(TEXTS, batch_size=32.0), f"batch_size is 32.0: {WHOLE}"),
     (lambda model: model.predict(TEXTS, batch_size="32"), f"batch_size is '32': {WHOLE}"),

@@ -13,8 +13,8 @@ from heedful.text import composition
 from heedful.text.batch import PAD, collate
 from heedful.text.composition import FEATURES, SIGNATURE, SIGNATURES, features, shape
 from heedful.text.hashed_words import product
-from heedful.text.plain import MAX_CACHED_LENGTH, plain_word
-from heedful.text.vocab import CACHED_WORDS, SPECIAL, UNKNOWN, Vocab
+from heedful.text.plain import CACHED_WORDS, MAX_CACHED_LENGTH, plain_word
+from heedful.text.vocab import SPECIAL, UNKNOWN, Vocab
 
 words = st.text(min_size=1).map(str.lower).filter(lambda word: word.split() == [word])
 vocabularies = st.lists(words.filter(lambda word: word not in SPECIAL), unique=True, max_size=20)
