@@ -49,6 +49,11 @@ LABELS: dict[Kind, tuple[str, ...]] = {
     "embedding": (),
 }
 ALPHA = 1.5
+TREES = """
+Two kids wash their hands > 1 2 2 4 2 > nummod nsubj ROOT nmod:poss obj
+The dog is not good . > 1 4 4 4 4 4 > det nsubj cop advmod ROOT punct
+"""
+"""Sentences, and each word's head and relation."""
 
 
 @dataclass(frozen=True)
@@ -74,21 +79,11 @@ def build_parser(folder: Path) -> BuiltParser:
         "subword_features": False,
     }
     nlp.add_pipe("parser", config={"min_action_freq": 1, "model": {"tok2vec": tok2vec}})
-    examples = [
-        Example.from_dict(nlp.make_doc(text), {"heads": heads, "deps": deps})
-        for text, heads, deps in (
-            (
-                "Two kids wash their hands",
-                [1, 2, 2, 4, 2],
-                ["nummod", "nsubj", "ROOT", "nmod:poss", "obj"],
-            ),
-            (
-                "The dog is not good .",
-                [1, 4, 4, 4, 4, 4],
-                ["det", "nsubj", "cop", "advmod", "ROOT", "punct"],
-            ),
-        )
-    ]
+    examples = []
+    for row in TREES.strip().splitlines():
+        text, heads, deps = row.split(" > ")
+        tree = {"heads": list(map(int, heads.split())), "deps": deps.split()}
+        examples.append(Example.from_dict(nlp.make_doc(text), tree))
     optimizer = nlp.initialize(lambda: examples)
     optimizer.learn_rate = 0.02
     for _ in range(20):

@@ -87,7 +87,7 @@ def encoder_graph(table: Floats, *, tree: bool, places: Floats | None = None) ->
     body = OF_WORDS if places is None else OF_PIECES
     body += _mean(tree=tree, places=places, weight="alpha")
     outputs = f"float[B, {table.shape[1]}] embedding"
-    return _model(_inputs(tree=tree, places=places), outputs, body, _constants(table, places))
+    return graph(_inputs(tree=tree, places=places), outputs, body, _constants(table, places))
 
 
 def explain_graph(table: Floats, *, tree: bool, places: Floats | None = None) -> bytes:
@@ -109,7 +109,7 @@ def explain_graph(table: Floats, *, tree: bool, places: Floats | None = None) ->
         f"float[B, {width}] embedding, float[B, L, {width}] states, float[B, 2, L] pooling, "
         "float[B, 1, L, L] maps, float[B, 1, L] gate"
     )
-    return _model(inputs, outputs, body, constants, NAMES)
+    return graph(inputs, outputs, body, constants, NAMES)
 
 
 def head_graph(kind: Kind, dimension: int, classes: int) -> bytes:
@@ -126,12 +126,12 @@ def head_graph(kind: Kind, dimension: int, classes: int) -> bytes:
         """
         width = 3 * dimension
     weights = rng.normal(size=(width, classes)).astype(np.float32)
-    return _model(inputs, f"float[B, {classes}] logits", body, {"weights": weights})
+    return graph(inputs, f"float[B, {classes}] logits", body, {"weights": weights})
 
 
-def doubled(graph: bytes) -> onnx.ModelProto:
+def doubled(content: bytes) -> onnx.ModelProto:
     """The same graph, but that its embedding is added to itself."""
-    model = onnx.load_from_string(graph)
+    model = onnx.load_from_string(content)
     for node in model.graph.node:
         if "embedding" in node.output:
             node.output[0] = "half"
@@ -157,14 +157,14 @@ def _mean(*, tree: bool, places: Floats | None, weight: str) -> str:
     return hidden + MEAN.replace("shaped", "ids" if places is None else "pieces")
 
 
-def _model(
+def graph(
     inputs: str,
     outputs: str,
     body: str,
     constants: dict[str, Any],
     metadata: dict[str, Any] | None = None,
 ) -> bytes:
-    head = '<ir_version: 9, opset_import: ["" : 17]>'
+    head = '<ir_version: 9, opset_import: ["" : 20]>'
     model = onnx.parser.parse_model(f"{head} tiny ({inputs}) => ({outputs}) {{ {body} }}")
     tensors = [numpy_helper.from_array(value, name) for name, value in constants.items()]
     model.graph.initializer.extend(tensors)

@@ -12,9 +12,11 @@ import httpx
 import numpy as np
 import pytest
 
+from benchmarks.processes import bundles
 from heedful.text.parse import Parser
 from tests.deploy.test_docker import COPIED, LOCKED, OWN, SLIM
 from tests.process import PATIENCE, ROOT, Process, output
+from tests.writing import put
 
 pytestmark = pytest.mark.slow
 
@@ -68,8 +70,7 @@ def hostile(tmp_path: Path) -> Path:
     """A user's project with packages named like our folders."""
     folder = tmp_path / "hostile"
     for name in ("app", "cli", "export", "models", "runtime", "text", "training"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "__init__.py").write_text(f"raise ImportError('the user's own {name}')\n")
+        put(folder, f"{name}/__init__.py", f"raise ImportError('the user's own {name}')\n")
     return folder
 
 
@@ -88,16 +89,13 @@ def test_it_imports_and_serves_in_a_project_with_the_same_names(
     python: Path, hostile: Path, tmp_path: Path
 ) -> None:
     run(python, "-c", "import heedful, heedful.app.application, heedful.text", cwd=hostile)
-    bundles = tmp_path / "bundles"
-    bundles.mkdir()
-    for name in ("parser", "ms-san-sst2"):
-        (bundles / name).symlink_to(ROOT / "bundles" / name)
-    flags = {"models": str(bundles), "port": "0", "processes": "1"}
-    service = Process(tmp_path / "log", flags, {}, [python.with_name("heedful")], hostile)
-    with closing(service):
-        url = service.ready()
-        answer = httpx.post(url + "/embed", json={"inputs": "Two kids."}, timeout=PATIENCE)
-        assert answer.status_code == 200, answer.text
+    with bundles(["ms-san-sst2"], ROOT / "bundles") as models:
+        flags = {"models": str(models), "port": "0", "processes": "1"}
+        service = Process(tmp_path / "log", flags, {}, [python.with_name("heedful")], hostile)
+        with closing(service):
+            body = {"inputs": "Two kids."}
+            answer = httpx.post(service.ready() + "/embed", json=body, timeout=PATIENCE)
+            assert answer.status_code == 200, answer.text
 
 
 def test_what_trains_imports_in_a_project_with_the_same_names(hostile: Path) -> None:

@@ -104,16 +104,8 @@ def process(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(scope="session")
-def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The temporary folder of `service`."""
-    return tmp_path_factory.mktemp("temporary")
-
-
-@pytest.fixture(scope="session")
-def service(
-    models: Path, temporary: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Process]:
-    """A service of two processes, whose limits are short, so that they end here soon."""
+def service(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A service of two processes, whose limits are short, so that they end here soon; its TMPDIR is new."""
     limits = {
         **{"head-timeout": "2", "idle-timeout": "2", "write-timeout": "2", "hang-timeout": "4"},
         **{"shutdown-timeout": "1", "max-connections": str(MAX_CONNECTIONS)},
@@ -121,7 +113,7 @@ def service(
         "cache-items": "0",  # what is held answers nothing
     }
     flags = {**KEYED, **limits, "models": str(models), "processes": "2"}
-    env = {**HOLDING, "TMPDIR": str(temporary)}
+    env = {**HOLDING, "TMPDIR": str(tmp_path_factory.mktemp("temporary"))}
     with closing(Process(tmp_path_factory.mktemp("abused") / "log", flags, env)) as process:
         process.ready()
         yield process

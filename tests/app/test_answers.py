@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from sklearn.preprocessing import normalize
 
 from heedful.app.http import responses
 from heedful.export.bundle_writer import write
@@ -25,27 +26,23 @@ MODELS = ("tiny-flat", "tiny-nli", "tiny-related", "tiny-sst2")
 LONG = "kids " * 40
 
 
-def unit(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    scaled: np.ndarray[Any, Any] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return scaled
-
-
 async def test_rows_are_scaled_or_cut_as_asked(client: Client) -> None:
     raw = await embed(client, TEXTS, normalize=False)
+    unit = normalize(raw)
     assert raw.shape == (len(TEXTS), DIMENSION)
     assert not np.allclose(np.linalg.norm(raw, axis=1), 1, atol=1e-3)
     for fields, expected in (
-        ({}, unit(raw)),
-        ({"dimensions": 3}, unit(raw[:, :3])),
+        ({}, unit),
+        ({"dimensions": 3}, normalize(raw[:, :3])),
         ({"dimensions": 3, "normalize": False}, raw[:, :3]),
-        ({"model": "tiny-flat"}, unit(raw)),  # the default: the first embedding model
-        ({"truncation_direction": "Left"}, unit(raw)),  # without truncate nothing is cut
-        ({"prompt_name": None, "dimensions": None, "truncate": None, "model": None}, unit(raw)),
+        ({"model": "tiny-flat"}, unit),  # the default: the first embedding model
+        ({"truncation_direction": "Left"}, unit),  # without truncate nothing is cut
+        ({"prompt_name": None, "dimensions": None, "truncate": None, "model": None}, unit),
     ):
         np.testing.assert_allclose(await embed(client, TEXTS, **fields), expected, atol=1e-5)
     uncached = "hands wash two bad kids"  # in no other test: its inference takes time
     other = await post(client, "/embed", inputs=[*TEXTS, uncached], model="tiny-nli")
-    assert not np.allclose(other.json()[:-1], unit(raw))
+    assert not np.allclose(other.json()[:-1], unit)
     stages = dict(part.split(";dur=") for part in other.headers["Server-Timing"].split(", "))
     assert list(stages) == ["parse", "queue", "inference", "total"]
     assert all(float(stages[stage]) > 0 for stage in ("parse", "inference", "total"))  # ms

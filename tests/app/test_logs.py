@@ -5,7 +5,6 @@ import logging
 import os
 import shutil
 import signal
-import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +24,7 @@ from heedful.runtime.bundles.card import ENCODER
 from heedful.text.vocab import SPECIAL
 from tests.app.conftest import Serve, Start
 from tests.app.posting import JSON, bearer
+from tests.app.two_processes import connect
 from tests.builders import WORDS
 from tests.process import PATIENCE
 
@@ -152,8 +152,7 @@ def test_neither_texts_nor_keys_are_logged_and_each_request_is_one_line(
         assert answer.status_code == 200
     bad = [200, 200, 422, 422, 422, 200, 404, 500, 413]
     assert statuses == [*bad, 400, 404, 405, 200, 401, 401, 401]
-    host, port = url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=PATIENCE) as raw:
+    with connect(process) as raw:
         raw.sendall(f"{SECRET} {KEY} is no HTTP\r\n\r\n".encode())
         assert raw.recv(100).startswith(b"HTTP/1.1 400")
     process.popen.send_signal(signal.SIGTERM)

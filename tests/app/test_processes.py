@@ -129,7 +129,7 @@ def test_processes_without_descriptors_close_connections_and_go_on(service: Proc
 # The tests below kill processes in a row that may have started less than 3 seconds ago. Five would end the service.
 
 
-def test_the_dead_leave_their_counts_and_no_file(service: Process, temporary: Path) -> None:
+def test_the_dead_leave_their_counts_and_no_file(service: Process) -> None:
     """Those that replace them continue the counts. Their clients are cut off."""
     ready(service)
     deaths, descriptors = count_of(service, "process_deaths_total"), service.descriptors()
@@ -152,7 +152,7 @@ def test_the_dead_leave_their_counts_and_no_file(service: Process, temporary: Pa
     ready(service)
     ask_info(2)
     assert count_of(service, "process_deaths_total") == deaths + 2
-    names = {path.name for path in temporary.rglob("*")}
+    names = {path.name for path in Path(service.env["TMPDIR"]).rglob("*")}
     assert names <= {".ses"}  # ONNX Runtime's; none of them is ours
     wait_for(lambda: service.descriptors() <= descriptors + 4 or None, "no more descriptors")
 

@@ -243,11 +243,6 @@ def test_pipelined_requests_are_answered_in_order(service: Process) -> None:
     assert list(map(int, found)) == list(range(len(requests)))
 
 
-def reset_at_its_end(connection: socket.socket) -> None:
-    """Closing the connection sends a reset then."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-
 LONG = embed(json.dumps({"inputs": ["two kids wash their hands"] * 400}).encode())
 STREAM = EMBED + b"Content-Type: application/x-ndjson\r\n" + CHUNKED
 LINES = STREAM + b'\r\n12\r\n{"inputs": "kids"}\r\n1\r\n\n\r\n'
@@ -275,8 +270,8 @@ def test_a_client_that_goes_away_is_no_error(service: Process, phase: str, reset
     before = len(service.log)
     for number in range(8):
         with connect(service) as connection:
-            if reset:
-                reset_at_its_end(connection)
+            if reset:  # closing it sends one then
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             named = f"\r\nX-Request-Id: {name}-{number}\r\n".encode()
             connection.sendall(sent.replace(b"\r\n", named, 1))
             if read:

@@ -8,6 +8,7 @@ import pytest
 from heedful.app import settings
 from heedful.app.settings import load
 from heedful.runtime.errors import StartupError
+from tests.writing import write
 
 ORIGINS = (
     *("https://a.example", "http://127.0.0.1:8080", "http://[::1]:3000", "null", "*"),
@@ -98,14 +99,13 @@ def test_installed_bundles_that_a_folder_bundles_hides_are_named(
 ) -> None:
     """`heedful fit --out bundles/mine` makes it in an empty folder."""
     place, packages = tmp_path / "installed", tmp_path / "packages"
-    for name in ("tiny-nli", "not-served"):
-        (place / name).mkdir(parents=True)
-        (place / name / "card.json").touch()
-    about = packages / "others-1.dist-info"
-    about.mkdir(parents=True)
-    (about / "METADATA").write_text("Name: others\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[heedful.bundles]\nothers = others:folder\n")
-    (packages / "others.py").write_text(f"def folder():\n    return {str(place)!r}\n")
+    write(place, {"tiny-nli/card.json": "", "not-served/card.json": ""})
+    files = {
+        "others-1.dist-info/METADATA": "Name: others\nVersion: 1\n",
+        "others-1.dist-info/entry_points.txt": "[heedful.bundles]\nothers = others:folder\n",
+        "others.py": f"def folder():\n    return {str(place)!r}\n",
+    }
+    write(packages, files)
     (tmp_path / "bundles").symlink_to(models)
     monkeypatch.syspath_prepend(packages)
     monkeypatch.chdir(tmp_path)

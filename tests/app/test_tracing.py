@@ -1,6 +1,5 @@
 """Spans, as a collector receives them; and that nothing is traced unasked."""
 
-import http.server
 import signal
 import socket
 import sys
@@ -15,7 +14,7 @@ from heedful.runtime.errors import StartupError
 from heedful.runtime.service import Service
 from tests.app.conftest import KEY, Serve, Start
 from tests.app.posting import bearer
-from tests.http_server import serving
+from tests.http_server import Keeping, serving
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
 
@@ -36,19 +35,9 @@ async def test_a_request_is_a_span_with_its_stages_below(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An error is a span alone. None holds anything of the client's."""
-    posted: list[tuple[str, bytes]] = []
-
-    class Collector(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            posted.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=encoders-eu")
-    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)) as url:
+    collector = Keeping()
+    with serving(collector) as url:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         async with serve(api_key=KEY) as client:
             client.headers.update(bearer(KEY))
@@ -59,9 +48,9 @@ async def test_a_request_is_a_span_with_its_stages_below(
             await client.post("/secret", params={"secret": "secret"}, json={})
             monkeypatch.setattr(Service, "reload", lambda _: 1 / 0)
             await client.post("/models/reload")
-    assert {path for path, _ in posted} == {"/v1/traces"}
-    assert b"secret" not in b"".join(body for _, body in posted)
-    batches = [ExportTraceServiceRequest.FromString(body) for _, body in posted]
+    assert {path for path, _ in collector.posted} == {"/v1/traces"}
+    assert b"secret" not in b"".join(body for _, body in collector.posted)
+    batches = [ExportTraceServiceRequest.FromString(body) for _, body in collector.posted]
     resources = list(chain.from_iterable(batch.resource_spans for batch in batches))
     assert fields_of(resources[0].resource.attributes)["service.name"] == "encoders-eu"
     scopes = chain.from_iterable(resource.scope_spans for resource in resources)

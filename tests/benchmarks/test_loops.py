@@ -2,59 +2,33 @@
 
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from benchmarks.closed_loop import Closed, LoadFailed
 from benchmarks.open_loop import at_rate
-from tests.http_server import serving
+from tests.http_server import Keeping, serving
 from tests.process import tool
 
 BODIES = [{"inputs": f"text {number}"} for number in range(100)]
 SENT = [f'{{"inputs":"text {number}"}}'.encode() for number in range(100)]
 
 
-class Small(ThreadingHTTPServer):
-    """Answers POST with `status`; the first request holds every answer back for `stall` seconds."""
+class Small(Keeping):
+    """The first request holds every answer back for `stall` seconds."""
 
-    daemon_threads = True
-    request_queue_size = 256
+    url, stall, until = "", 0.0, 0.0
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.status, self.stall = 200, 0.0
-        self.bodies: list[bytes] = []
-        self.until = 0.0
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that has failed goes away; the test asserts that."""
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Small
-
-    def do_POST(self) -> None:
-        server = self.server
-        server.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
-        if len(server.bodies) == 1:
-            server.until = time.monotonic() + server.stall
-        time.sleep(max(0.0, server.until - time.monotonic()))
-        self.send_response(server.status)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"{}")
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+    def hold(self) -> None:
+        if len(self.posted) == 1:
+            self.until = time.monotonic() + self.stall
+        time.sleep(max(0.0, self.until - time.monotonic()))
 
 
 @pytest.fixture
 def small() -> Iterator[Small]:
     server = Small()
-    with serving(server):
+    with serving(server) as server.url:
         yield server
 
 
@@ -65,7 +39,7 @@ def test_an_open_loop_sends_each_body_once_and_charges_a_stall_to_all_that_came_
     small.stall = 0.4
     load = at_rate(small.url, "/embed", BODIES, rate=200, seconds=0.5)
     assert load.requests == 100
-    assert sorted(small.bodies) == sorted(SENT)
+    assert sorted(body for _, body in small.posted) == sorted(SENT)
     assert 1000 * (0.4 - 0.055) <= load.p90 <= load.p99
 
 

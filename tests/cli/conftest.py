@@ -11,6 +11,7 @@ import pytest
 from heedful.cli import main as cli
 from heedful.training import tasks
 from tests.builders import build_bundle, build_models
+from tests.writing import put
 
 tasks.add("tools.tasks")
 
@@ -55,6 +56,4 @@ def write_glove(folder: Path) -> Path:
     """A file of word vectors of three values."""
     words = {"good": 1, "great": 1, "fine": 1, "bad": -1, "awful": -1, "poor": -1, "film": 0}
     rows = [f"{word} {value} 0.5 0.{i}\n" for i, (word, value) in enumerate(words.items())]
-    file = folder / "glove.txt"
-    file.write_text("".join(rows))
-    return file
+    return put(folder, "glove.txt", "".join(rows))

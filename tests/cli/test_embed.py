@@ -20,6 +20,7 @@ from heedful.cli.texts import CHUNK
 from tests.builders import random_texts
 from tests.cli.conftest import Command
 from tests.process import PATIENCE, ROOT, wait_for, without_torch
+from tests.writing import lines
 
 ROWS = 3 * CHUNK + 100
 TEXTS = random_texts(ROWS)
@@ -29,7 +30,7 @@ def test_killed_twice_it_gives_the_bytes_of_an_uninterrupted_run(
     models: Path, tmp_path: Path
 ) -> None:
     corpus, whole = tmp_path / "corpus.jsonl", tmp_path / "whole.npy"
-    corpus.write_text("".join(json.dumps({"sentence": text}) + "\n" for text in TEXTS))
+    corpus.write_text(lines(*({"sentence": text} for text in TEXTS)))
     command(str(corpus), str(whole), text_column="sentence", model="tiny-sst2", models=models)
     found = np.load(whole)
     assert found.shape == (ROWS, 8)

@@ -1,6 +1,5 @@
 """`heedful fit`, for real: a user's file becomes a bundle and a report; and which candidate it chooses."""
 
-import csv
 import io
 import json
 import shutil
@@ -28,6 +27,7 @@ from heedful.training.linear import Recipe
 from tests.builders import BuiltParser, build_bundle
 from tests.cli.conftest import Command, write_glove
 from tests.transformer import tiny_encoder
+from tests.writing import put, table
 
 GOOD, BAD = ("good", "great", "fine"), ("bad", "awful", "poor")
 Rows = list[tuple[str, str]]
@@ -41,8 +41,7 @@ def rows(count: int) -> Rows:
 
 
 def write(file: Path, content: Rows, header: tuple[str, str] = ("stars", "review")) -> Path:
-    with file.open("w", newline="") as out:
-        csv.writer(out).writerows([header, *content])
+    file.write_text(table(header, *content))
     return file
 
 
@@ -143,9 +142,8 @@ def test_texts_without_labels_teach(
     labelled = [(label, f"a {word} film") for label, word in words]
     before = list(enumerate(["so", "very"] * 3))
     texts = [f"{adverb} {word} {i}" for _, word in words for i, adverb in before]
-    unlabelled = tmp_path / "more.csv"
-    with unlabelled.open("w", newline="") as out:
-        csv.writer(out).writerows([[text] for text in ("review", "", labelled[0][1], *texts)])
+    more = table(*([text] for text in ("review", "", labelled[0][1], *texts)))
+    unlabelled = put(tmp_path, "more.csv", more)
     test = write(tmp_path / "test.csv", [(label, f"{word}!") for label, word in words])
     file = write(tmp_path / "stars.csv", labelled)
     options = replace(options, unlabelled=unlabelled, test=test)

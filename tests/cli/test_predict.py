@@ -4,7 +4,6 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -20,19 +19,15 @@ from heedful.cli import evaluate
 from heedful.cli.predict import command
 from heedful.cli.scores import Scores, wilson
 from tests.builders import random_texts
-from tests.training.test_tasks import lines
+from tests.writing import lines, table
 
 TEXTS = ["two kids, a dog", "", "bad hands", "dog " * 20]
 """One is blank, and the last is longer than a model reads."""
 TABLE = [{"id": str(i), "body": text, "n": "7"} for i, text in enumerate(TEXTS)]
 
 
-def table(separator: str) -> str:
-    out = io.StringIO()
-    rows = csv.DictWriter(out, ["id", "body", "n"], delimiter=separator)
-    rows.writeheader()
-    rows.writerows(TABLE)
-    return out.getvalue()
+def separated(separator: str) -> str:
+    return table([*TABLE[0]], *(list(row.values()) for row in TABLE), separator=separator)
 
 
 def read(file: Path) -> list[dict[str, Any]]:
@@ -49,12 +44,12 @@ def read(file: Path) -> list[dict[str, Any]]:
 
 
 FILES = [
-    ("t.csv", table(";").encode(), "o.csv"),
-    ("t.csv", table("|").encode("utf-16"), "o.tsv.gz"),
-    ("t.tsv.gz", gzip.compress(table("\t").encode(), mtime=0), "o.jsonl"),
+    ("t.csv", separated(";").encode(), "o.csv"),
+    ("t.csv", separated("|").encode("utf-16"), "o.tsv.gz"),
+    ("t.tsv.gz", gzip.compress(separated("\t").encode(), mtime=0), "o.jsonl"),
     ("t.jsonl", lines(*TABLE).encode(), "o.csv.gz"),
     ("t.jsonl", lines(*TABLE).encode(), "o.parquet"),
-    ("t.csv", table(",").encode(), "other.parquet"),
+    ("t.csv", separated(",").encode(), "other.parquet"),
 ]
 
 
@@ -124,11 +119,6 @@ def test_pairs_labels_of_ones_own_and_plain_text(
     assert [row["scores"] for row in rows] == [pytest.approx(one.scores) for one in fitting]
 
 
-def csv_of(*rows: Sequence[str]) -> str:
-    """A table of cells that need no quotes."""
-    return "".join(",".join(row) + "\n" for row in rows)
-
-
 def test_figures_are_those_of_scikit_learn(
     models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,7 +129,7 @@ def test_figures_are_those_of_scikit_learn(
     given = rng.choice([*known, "other"], size=60, p=[0.45, 0.45, 0.1]).tolist()
     rows = [*zip(texts, given, strict=True), ("", known[0]), ("bad", " ")]
     file = tmp_path / "own.csv"
-    file.write_text(csv_of(("Message", "topic"), *rows))
+    file.write_text(table(("Message", "topic"), *rows))
 
     options = {"text_column": "Message", "label_column": "topic", "models": models}
     evaluate.command(str(file), model="tiny-sst2", as_json=True, **options)  # type: ignore[arg-type]
@@ -174,10 +164,10 @@ def test_pairs_and_labels_of_ones_own_have_scores_too(
 ) -> None:
     file = tmp_path / "own.csv"
     rows = [("two kids", "the dog", "neutral"), ("bad", "the dog", "entailment")]
-    file.write_text(csv_of(("premise", "hypothesis", "label"), *rows))
+    file.write_text(table(("premise", "hypothesis", "label"), *rows))
     evaluate.command(str(file), model="tiny-nli", as_json=True, models=models)
     assert json.loads(capsys.readouterr().out)["rows"] == 2
-    file.write_text(csv_of(("text", "label"), ("two kids", "dog"), ("bad", "kid")))
+    file.write_text(table(("text", "label"), ("two kids", "dog"), ("bad", "kid")))
     evaluate.command(str(file), model="tiny-flat", labels="dog,kid", as_json=True, models=models)
     assert json.loads(capsys.readouterr().out)["labels"] == ["dog", "kid"]
 

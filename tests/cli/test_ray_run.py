@@ -98,10 +98,6 @@ def wait_for_files(process: subprocess.Popen[str], folder: Path, count: int) -> 
     wait_for(ask, "an answered file")
 
 
-def rows_of(out: Path) -> pa.Table:
-    return dataset.dataset(out, partitioning="hive").to_table().sort_by("key")
-
-
 def test_a_killed_driver_and_a_killed_node_lose_no_row_and_repeat_none(
     models: Path, corpus: Path, cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -133,7 +129,7 @@ def test_a_killed_driver_and_a_killed_node_lose_no_row_and_repeat_none(
     assert process.returncode == 0, said
     assert said.splitlines()[-1] == f"{out}: {ROWS} rows, 3 of them in outcome=error"
 
-    found = rows_of(out)
+    found = dataset.dataset(out, partitioning="hive").to_table().sort_by("key")
     assert found["key"].to_pylist() == list(range(ROWS))
     errors = found.filter(pa.compute.field("outcome") == "error")
     assert errors["key"].to_pylist() == [LONG, BLANK, NULL]

@@ -12,6 +12,7 @@ from pyarrow import parquet
 from heedful.runtime.device import resolve
 from tests.cli.conftest import Command, write_glove
 from tests.process import ROOT
+from tests.writing import write
 
 KIDS = "'Two kids wash.'"
 LABELS = ("entailment", "neutral", "contradiction")
@@ -159,9 +160,7 @@ ROWS = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the rows name."""
     folder = tmp_path_factory.mktemp("refused")
-    (folder / "notes").mkdir()
-    for name, content in FILES.items():
-        (folder / name).write_text(content)
+    write(folder, FILES)
     np.save(folder / "api.npy", np.eye(2))
     write_glove(folder)
     table = {"key": [1, 2], "body": ["a dog", "two kids"], "other": ["a", "b"]}

@@ -45,15 +45,12 @@ def bundle(golden: Path, tmp_path: Path) -> Path:
 
 def change_weight(folder: Path, value: float) -> None:
     """Change a value of the unknown word, which most golden sentences hold."""
-    content = bytearray((folder / ENCODER).read_bytes())
-    (table,) = (
-        numpy_helper.to_array(one).tobytes()
-        for one in onnx.load_from_string(bytes(content)).graph.initializer
-        if one.name == "table"
-    )
-    place = content.index(table) + 4 * (8 + 3)
-    content[place : place + 4] = np.float32(value).tobytes()
-    replace_file(folder, ENCODER, bytes(content))
+    model = onnx.load(folder / ENCODER)
+    (table,) = (one for one in model.graph.initializer if one.name == "table")
+    vectors = numpy_helper.to_array(table).copy()
+    vectors[1, 3] = value
+    table.raw_data = vectors.tobytes()
+    replace_file(folder, ENCODER, model.SerializeToString())
 
 
 def repaired(folder: Path) -> None:

@@ -103,11 +103,6 @@ def test_an_incomplete_gzip_file_is_named(tmp_path: Path) -> None:
 
 
 def test_parquet() -> None:
-    def read(table: dict[str, list[object]], columns: Columns) -> list[Row]:
-        file = io.BytesIO()
-        parquet.write_table(pyarrow.table(table), file)
-        return list(Texts(file, "t", "parquet", columns))
-
     table: dict[str, list[object]] = {"text": ["dog", "cat", None], "id": [5, 6, 7]}
     bytes_as_ids: dict[str, list[object]] = {"text": ["a"], "id": [b"5"]}
     for columns, refused, said in (
@@ -115,7 +110,9 @@ def test_parquet() -> None:
         (Columns("body"), table, "no column 'body': it holds text, id; set --text-c"),
         (Columns(id="id"), bytes_as_ids, "t:1: 'id' must be a string or a number"),
     ):
+        file = io.BytesIO()
+        parquet.write_table(pyarrow.table(refused), file)
         with pytest.raises(CommandError, match=said):
-            read(refused, columns)
+            list(Texts(file, "t", "parquet", columns))
     with pytest.raises(CommandError, match="is no parquet file"):
         list(Texts(io.BytesIO(b"dog\n"), "t", "parquet", Columns()))

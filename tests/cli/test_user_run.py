@@ -1,6 +1,5 @@
 """`heedful distill` and `heedful tune`: bundles of one's own texts, and what decides their training."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from tests.builders import WORDS, random_texts
 from tests.cli.conftest import Command
 from tests.shipped import BUNDLES
 from tests.transformer import tiny_encoder
+from tests.writing import lines, put
 
 SIZE = 12
 
@@ -107,10 +107,8 @@ def test_mixed_texts_are_new_and_as_many_as_are_wanted() -> None:
 
 
 def source(folder: Path, rows: Sequence[object]) -> Source:
-    file = folder / "pairs.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     columns = Columns("q", second="r", all_columns=True, pair_options="--columns")
-    return Source(str(file), columns=columns)
+    return Source(str(put(folder, "pairs.jsonl", lines(*rows))), columns=columns)
 
 
 def test_a_pair_has_a_score_or_a_third_text(tmp_path: Path) -> None:

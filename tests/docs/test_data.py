@@ -6,7 +6,7 @@ from pathlib import Path
 
 from heedful.training import tasks
 from tests.process import ROOT, output
-from tests.training.test_tasks import write
+from tests.writing import write
 from tools.parser.soft_trees import TEXTS
 
 tasks.add("tools.tasks")

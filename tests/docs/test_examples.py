@@ -1,6 +1,5 @@
 """The examples of README, docs/api.md, docs/clients.md and the OpenAPI document run, and are answered as shown."""
 
-import csv
 import json
 import os
 import re
@@ -16,6 +15,7 @@ from heedful.app.routes.openapi_document import EXAMPLES
 from tests.docs.examples import Example, alike, examples, requests, run
 from tests.process import ROOT, output
 from tests.shipped import SHIPPED
+from tests.writing import put, table
 
 README, API, CLIENTS = (
     (ROOT / page).read_text(encoding="utf-8")
@@ -80,12 +80,9 @@ def test_a_command_makes_what_it_names(example: Example, tmp_path: Path) -> None
     (tmp_path / "bundles").mkdir()
     for bundle in (ROOT / "bundles").iterdir():
         (tmp_path / "bundles" / bundle.name).symlink_to(bundle)
-    with (tmp_path / "reviews.csv").open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(("text", "stars"))
-        for number in range(20):
-            rows.writerow((f"a lovely film, {number} times", 5))
-            rows.writerow((f"a dull film, {number} times", 1))
+    kinds = (("lovely", 5), ("dull", 1))
+    rows = [(f"a {kind} film, {i} times", stars) for i in range(20) for kind, stars in kinds]
+    put(tmp_path, "reviews.csv", table(("text", "stars"), *rows))
     run(example.command, folder=tmp_path)
     made = re.findall(r"--(?:to|out) (\S+)", example.command)
     assert len(made) == example.command.count("\n")

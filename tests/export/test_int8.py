@@ -1,7 +1,5 @@
 """Weights that are stored small; graphs of integer products: close to the float ones, independent of the batch."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 import onnx
@@ -10,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 from torch import nn
 
 from heedful.export import batch_invariance
@@ -27,20 +25,7 @@ from heedful.text.batch import Sentence, collate
 from tests.asking import present
 from tests.export.test_encoders import sentence as random_sentence
 from tests.export.trained import MAX_TOKENS, classifier
-
-PRODUCT = helper.make_node("MatMul", ["x", "w"], ["y"])
-
-
-def graph(nodes: list[onnx.NodeProto], shape: Sequence[str | int], **tensors: Floats) -> bytes:
-    """From x, of that shape, to y."""
-    x, y = (
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, size)
-        for name, size in (("x", shape), ("y", [f"{i}" for i in range(len(shape))]))
-    )
-    stored = [numpy_helper.from_array(value, name) for name, value in tensors.items()]
-    made = helper.make_graph(nodes, "g", [x], [y], stored)
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    return bytes(model.SerializeToString())
+from tests.graphs import graph
 
 
 def run(model: onnx.ModelProto, x: npt.NDArray[np.generic]) -> Floats:
@@ -67,7 +52,8 @@ def test_a_product_is_that_of_rounded_rows_and_columns(rows: int, width: int, se
     matrix = rng.normal(size=(width, 5)).astype(np.float32)
     x = (rng.normal(size=(rows, width)) * 10.0 ** rng.integers(-6, 6, (rows, 1))).astype(np.float32)
     x[0] = 0
-    model = onnx.load_from_string(graph([PRODUCT], ("N", width), w=matrix))
+    content = graph(f"float[N, {width}] x", "float[N, 5] y", "y = MatMul (x, w)", {"w": matrix})
+    model = onnx.load_from_string(content)
     keys = {product.key for product in products(model)}
     found = run(int8_graph(model, keys), x)
 
@@ -82,8 +68,8 @@ def test_a_product_is_that_of_rounded_rows_and_columns(rows: int, width: int, se
 
 def test_elu_is_elu_with_the_same_bits_anywhere() -> None:
     rng = np.random.default_rng(0)
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Elu", ["m"], ["y"])]
-    content = graph(nodes, ("N", 3), w=np.eye(3, dtype=np.float32))
+    w, body = np.eye(3, dtype=np.float32), "m = MatMul (x, w)\ny = Elu (m)"
+    content = graph("float[N, 3] x", "float[N, 3] y", body, {"w": w})
     made = int8_graph(onnx.load_from_string(content), set())
     assert "Elu" not in {node.op_type for node in made.graph.node}
     x = (rng.normal(size=(701, 3)) * 3).astype(np.float32)

@@ -160,17 +160,6 @@ def test_a_run_in_8_bits_over_another_is_exported_without_the_dataset(
         unpack(alone, tmp_path / "runs")
 
 
-@pytest.mark.parametrize("missing", [checkpoint.RECORD, checkpoint.BEST, checkpoint.VOCAB])
-def test_what_is_no_finished_run_is_refused(tmp_path: Path, missing: str) -> None:
-    config = {"task": "sst2", "encoder": {"name": "ms-san"}, "licence": "none"}
-    (tmp_path / checkpoint.RECORD).write_text(json.dumps({"config": config}))
-    for name in (checkpoint.BEST, checkpoint.VOCAB):
-        (tmp_path / name).touch()
-    (tmp_path / missing).unlink()
-    with pytest.raises(RunMissing, match=missing):
-        read(tmp_path)
-
-
 @pytest.fixture(scope="module")
 def exported(runs: Runs, pipeline: BuiltParser, data: Path) -> Path:
     """The bundle of the run over words, with rows that compose unlisted words."""

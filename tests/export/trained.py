@@ -15,6 +15,7 @@ from heedful.runtime.bundles.card import ParserCard, TrainingCard
 from heedful.text.composition import SIGNATURE
 from heedful.text.kinds import Kind
 from heedful.text.vocab import Vocab
+from tests import builders
 from tests.builders import build_pieces
 from tests.transformer import LIMIT, tiny_transformer
 from tools.encoders.average import Average
@@ -23,10 +24,8 @@ DIM, WORDS, MAX_TOKENS = 24, 50, 40
 ROWS = 2048
 """Of the features that compose words."""
 LABELS: dict[Kind, tuple[str, ...]] = {
+    **builders.LABELS,
     "nli": ("contradiction", "entailment", "neutral"),
-    "classification": ("negative", "positive"),
-    "relatedness": (),
-    "embedding": (),
 }
 
 

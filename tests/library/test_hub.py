@@ -18,6 +18,7 @@ from heedful.library.hub import HubError, pull
 from heedful.runtime.errors import BundleError
 from heedful.text.parse import fingerprint
 from tests.library.hub_server import Repositories, hub
+from tests.writing import put
 
 NAME = "someone/tiny"
 
@@ -101,9 +102,7 @@ def test_what_would_not_fit_is_refused(pushed: Repositories, tmp_path: Path) -> 
     """`pull` refuses another version, other files and another parser."""
     with pytest.raises(BundleError, match=r"is version [0-9a-f]{12}, not 012345678901"):
         pull(NAME, tmp_path / "new", version="012345678901")
-    notes = tmp_path / "new" / "tiny-sst2" / "notes.txt"
-    notes.parent.mkdir(parents=True)
-    notes.write_text("years of work")
+    notes = put(tmp_path, "new/tiny-sst2/notes.txt", "years of work")
     with pytest.raises(BundleError, match="not empty: name a new folder"):
         pull(NAME, tmp_path / "new")
     assert notes.read_text() == "years of work"

@@ -1,7 +1,5 @@
 """DiSAN, DSA, LAMA and the baselines of their papers against the loop-form references; their sizes."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -25,11 +23,6 @@ DISANS = (
     *("disan", "disan-no-direction", "word-additive", "word-s2t", "multi-head-s2t"),
     "bi-lstm-s2t",
 )
-ALLOWS: dict[MaskName, Callable[[int, int], bool]] = {
-    "forward": disan.forward_allows,
-    "backward": disan.backward_allows,
-    "diag-disabled": disan.diag_disabled_allows,
-}
 
 
 def block(module: nn.Module) -> disan.Block:
@@ -168,10 +161,10 @@ def test_a_block_is_the_references_and_what_sees_nothing_is_zero(
     got, attended = module(x, mask), module.token2token(x, mask)
     for row, length in enumerate(lengths):
         tokens = array(x[row, :length])
-        known = disan.directional(tokens, block(module), ALLOWS[name])
+        known = disan.directional(tokens, block(module), disan.ALLOWS[name])
         np.testing.assert_allclose(array(got[row, :length]), known, rtol=1e-9, atol=1e-9)
         for j in range(length):
-            blind = not any(ALLOWS[name](i, j) for i in range(length))
+            blind = not any(disan.ALLOWS[name](i, j) for i in range(length))
             assert (attended[row, j] == 0).all() == blind
 
 

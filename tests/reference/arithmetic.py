@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -64,18 +63,11 @@ def mean(vectors: Sequence[Array]) -> Array:
     return weighted(vectors, [1 / len(vectors)] * len(vectors))
 
 
-class Positions(Protocol):
+class Positions:
     """`score` is what stands under the softmax for the query i and the key j, before it is scaled; `value`
-    is what i takes from j. i and j count the tokens of the sentence.
+    is what i takes from j. i and j count the tokens of the sentence. Both ignore them here, as in Vaswani et al.
+    2017, eq. (1).
     """
-
-    def score(self, head: int, query: Array, key: Array, i: int, j: int) -> float: ...
-
-    def value(self, head: int, value: Array, i: int, j: int) -> Array: ...
-
-
-class Nothing:
-    """Vaswani et al. 2017, eq. (1)."""
 
     def score(self, head: int, query: Array, key: Array, i: int, j: int) -> float:
         return float(query @ key)
@@ -84,7 +76,7 @@ class Nothing:
         return value
 
 
-NONE = Nothing()
+NONE = Positions()
 
 
 def multi_head(

@@ -45,19 +45,12 @@ class Gates:
     u: Array
 
 
-def forward_allows(i: int, j: int) -> bool:
-    """Eq. (17): may the reference j attend to i?"""
-    return i < j
-
-
-def backward_allows(i: int, j: int) -> bool:
-    """Eq. (18)."""
-    return i > j
-
-
-def diag_disabled_allows(i: int, j: int) -> bool:
-    """Eq. (16)."""
-    return i != j
+ALLOWS: dict[str, Callable[[int, int], bool]] = {
+    "diag-disabled": lambda i, j: i != j,
+    "forward": lambda i, j: i < j,
+    "backward": lambda i, j: i > j,
+}
+"""Eq. (16)-(18): may the reference j attend to i?"""
 
 
 def token2token(h: Array, block: Block, allows: Callable[[int, int], bool]) -> Array:
@@ -95,13 +88,9 @@ def pooled(u: Array, score: Layers) -> Array:
 
 def disan(x: Array, blocks: tuple[Block, Block], score: Layers, *, direction: bool) -> Array:
     """Figure 4: word vectors (L, D) -> sentence vector (2 D,)."""
-    first, second = (
-        (forward_allows, backward_allows)
-        if direction
-        else (diag_disabled_allows, diag_disabled_allows)
-    )
-    forward, backward = directional(x, blocks[0], first), directional(x, blocks[1], second)
-    return pooled(np.concatenate([forward, backward], axis=1), score)
+    masks = ("forward", "backward") if direction else ("diag-disabled", "diag-disabled")
+    sides = [directional(x, one, ALLOWS[mask]) for one, mask in zip(blocks, masks, strict=True)]
+    return pooled(np.concatenate(sides, axis=1), score)
 
 
 def multi_head_s2t(

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from tests.reference.arithmetic import Array, sinusoid
+from tests.reference.arithmetic import Array, Positions, sinusoid
 
 
 @dataclass(frozen=True)
-class Shaw:
+class Shaw(Positions):
     """Shaw et al. 2018; w^K and w^V are [head][distance + clip]."""
 
     w_k: Array
@@ -27,7 +27,7 @@ class Shaw:
 
 
 @dataclass(frozen=True)
-class TransformerXL:
+class TransformerXL(Positions):
     """Dai et al. 2019, section 3.3. W_kR (D, D) maps a column; u and v are [head]."""
 
     w_kr: Array
@@ -41,6 +41,3 @@ class TransformerXL:
         a, b = query @ key, query @ r
         c, d = self.u[head] @ key, self.v[head] @ r
         return float(a + b + c + d)
-
-    def value(self, head: int, value: Array, i: int, j: int) -> Array:
-        return value

@@ -35,6 +35,7 @@ from heedful.runtime.loaded_model import LoadedModel
 from heedful.text.vocab import SPECIAL, Vocab
 from tests.builders import DIMENSION, LABELS, WORDS, BuiltParser, build_bundle, word_table
 from tests.graphs import encoder_graph, explain_graph, head_graph
+from tests.writing import put
 
 NAME = "tiny-sst2"
 FILES = [CARD, ENCODER, HEAD, VOCAB]
@@ -96,10 +97,7 @@ def test_what_is_written_is_read_again(folder: Path) -> None:
 
 
 def test_only_bundles_and_empty_folders_are_replaced(tmp_path: Path, pipeline: BuiltParser) -> None:
-    work = [tmp_path / "file", tmp_path / "notes" / "sub" / "thesis.docx"]
-    for file in work:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("years of work")
+    work = [put(tmp_path, name, "years of work") for name in ("file", "notes/sub/thesis.docx")]
     (tmp_path / "empty").mkdir()
     for name in ("notes", "file"):
         with pytest.raises(BundleError, match=f"bundle {name}: card.json: .*not empty: name a new"):

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from heedful.runtime.cores import usable_cores
+from tests.writing import write
 
 TWO, ONE = "0::/pod/app\n", "5:memory:/docker/x\n4:cpu,cpuacct:/docker/x\n"
 """The files of the two versions of cgroups about a process."""
@@ -32,8 +33,5 @@ def test_the_smallest_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     for number, (cgroup, files, cores) in enumerate(CASES):
         known = {"proc/self/cgroup": cgroup} if cgroup else {}
-        for name, content in {**files, **known}.items():
-            file = tmp_path / str(number) / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(content)
+        write(tmp_path / str(number), {**files, **known})
         assert usable_cores(tmp_path / str(number)) == cores, files

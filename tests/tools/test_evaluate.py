@@ -16,6 +16,7 @@ from heedful.training.errors import ConfigError
 from heedful.training.tasks.base import Example, Source, Task
 from tests.builders import LABELS
 from tests.process import Process
+from tests.writing import write
 from tools import evaluate
 from tools.local_model import open_model
 from tools.scoring import label_mismatch_warnings, measure
@@ -93,12 +94,9 @@ def test_a_score_says_which_labels_are_not_shared_and_a_run_keeps_its_scores_alo
     models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """SST-2 and SST-5 are one dataset: a score on one would replace the run's own on the other."""
-    trees, run = tmp_path / "trees", tmp_path / "run"
-    for folder in (trees, run):
-        folder.mkdir()
-    lines = [f"({label} (2 the) ({label} {TEXTS[3]}))" for label in range(5)]
-    (trees / "dev.txt").write_text("\n".join(lines))
-    (run / checkpoint.BEST).touch()
+    run = tmp_path / "run"
+    trees = [f"({label} (2 the) ({label} {TEXTS[3]}))" for label in range(5)]
+    write(tmp_path, {"trees/dev.txt": "\n".join(trees), f"run/{checkpoint.BEST}": ""})
 
     def evaluated(task: str, encoder: str = "") -> str:
         """What is said where the run, if there is one, is of this encoder."""

@@ -130,9 +130,10 @@ def run(corpus: Corpus, file: Path, *stages: Stage) -> ArcParser:
     return model
 
 
-def test_it_learns_goes_on_after_a_finished_stage_and_parses_alike_in_any_company(
+def test_it_learns_and_goes_on_after_a_finished_stage(
     gold: list[Doc], corpus: Corpus, tmp_path: Path
 ) -> None:
+    """That its parses are the same in any company: tests/text/test_arc_parser.py."""
     stages = (Stage(60, 1e-2, 0.0), Stage(40, 1e-3, 0.1))
     model = run(corpus, tmp_path / "whole.pt", *stages)
     run(corpus, tmp_path / "parts.pt", stages[0])
@@ -142,9 +143,4 @@ def test_it_learns_goes_on_after_a_finished_stage_and_parses_alike_in_any_compan
 
     made = Trained(model.eval(), LABELS, training.blank())
     export.pipeline(made, corpus).to_disk(tmp_path / "parser")
-    nlp = spacy.load(tmp_path / "parser")
-    assert tool.evaluate(nlp, gold)["uas"] == 1.0
-    texts = [f"{doc.text} {other.text}" for doc in gold for other in gold] + ["Wash", "not a dog"]
-    for text, doc in zip(texts, nlp.pipe(texts), strict=True):
-        found = [(token.head.i, token.dep_) for token in nlp(text)]
-        assert found == [(token.head.i, token.dep_) for token in doc]
+    assert tool.evaluate(spacy.load(tmp_path / "parser"), gold)["uas"] == 1.0

@@ -13,7 +13,7 @@ from heedful.runtime.bundles.bundle import read
 from heedful.training.errors import ConfigError
 from tests.process import ROOT
 from tests.shipped import BUNDLES, SHIPPED
-from tests.training.test_tasks import write
+from tests.writing import write
 from tools import bundle_records, paper_tables, reproduced
 from tools.report import command
 

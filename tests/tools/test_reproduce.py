@@ -13,7 +13,7 @@ from heedful.training.errors import ConfigError
 from tests.builders import BuiltParser
 from tests.cli.conftest import write_glove
 from tests.training.test_config import committed
-from tests.training.test_tasks import write
+from tests.writing import write
 from tools import paper_tables
 from tools.reproduce import command, reproduce
 

@@ -1,9 +1,8 @@
 """`python -m tools suite`: every set of a bundle's kind, on toy data whose right answers are known."""
 
-import gzip
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from heedful.training.similarity import Figure
 from heedful.training.tasks.base import Example
 from tests.builders import BuiltParser, build_bundle
 from tests.shipped import BUNDLES
-from tests.training.test_tasks import lines
-from tests.training.test_tasks import write as write_texts
+from tests.writing import lines, write, write_rows
 from tools import bundle_records, suite
 from tools.local_model import open_folder
 from tools.suites import embedding, search
@@ -69,7 +67,7 @@ def test_embeddings_are_scored_beside_their_own_words(tmp_path: Path) -> None:
     rows = [{"a": one.texts[0], "b": one.texts[1], "score": one.label} for one in pairs]
     sick = lines(*({**row, "label": "neutral"} for row in rows))
     files = {"stsb/dev.jsonl": lines(*rows), "sick/train.jsonl": sick, "sick/dev.jsonl": sick}
-    write_texts(tmp_path, files)
+    write(tmp_path, files)
     shipped = BUNDLES / "ms-san-embed"
     with open_folder(shipped, str(BUNDLES / "parser")) as model:
         vectors = model.embed([text for one in pairs for text in one.texts])
@@ -96,12 +94,6 @@ def test_bm25_is_the_formula() -> None:
                 share = count * (search.K1 + 1) / (count + search.K1 * length)
                 expected += math.log(1 + (4 - held + 0.5) / (held + 0.5)) * share
             assert score == pytest.approx(expected)
-
-
-def write(folder: Path, files: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Files of JSON lines, gzipped."""
-    content = {name: gzip.compress(lines(*rows).encode()) for name, rows in files.items()}
-    write_texts(folder, {f"{name}.jsonl.gz": one for name, one in content.items()})
 
 
 def by_topic(texts: Sequence[str]) -> Floats:
@@ -137,9 +129,9 @@ def test_who_knows_the_topic_is_right_in_every_kind(tmp_path: Path) -> None:
         **{"stackoverflow_titles/dev": rows, "wikiqa/dev": [asked], "qqp/dev": same},
         **{f"{name}/{part}": one for name in search.JUDGED for part, one in parts.items()},
     }
-    write(tmp_path / "mteb_dev", sets)
-    write(tmp_path / "stsb", {"dev": similar})
-    write(tmp_path / "text/pairs", dict.fromkeys(held_out.PAIRS, pairs))
+    write_rows(tmp_path / "mteb_dev", sets)
+    write_rows(tmp_path / "stsb", {"dev": similar})
+    write_rows(tmp_path / "text/pairs", dict.fromkeys(held_out.PAIRS, pairs))
     figures = list(embedding.figures(by_topic, tmp_path))
     assert [one.value for one in figures] == pytest.approx([1.0] * len(figures))
     assert list(embedding.means(figures)) == [*embedding.KINDS, "mean"]

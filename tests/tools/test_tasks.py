@@ -1,6 +1,5 @@
 """What the shipped models' tasks make of the datasets: nothing that they are judged on is learned."""
 
-import gzip
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from heedful.text.kinds import NLI_LABELS
 from heedful.training import tasks
 from heedful.training.errors import DataMissing
 from heedful.training.tasks.base import Example, Task
-from tests.training.test_tasks import lines, write
+from tests.writing import lines, write, write_rows
 from tools.tasks import TASKS, broad_text, everyday_sentiment, held_out, negation, plain_pairs
 from tools.tasks.embed import TIMES
 from tools.tasks.templates import ENTAILMENT, HERE, SENTIMENT, from_templates
@@ -113,8 +112,7 @@ def test_broad_texts_are_balanced_and_none_is_judged_however_it_is_written(
         "text/pairs/natural": [{"a": "what is a whale", "b": "A whale is a large animal."}],
         "stsb/dev": [{"a": "Captions is short", "b": "It rains.", "score": 1.0}],
     }
-    zipped = {name: gzip.compress(lines(*rows).encode()) for name, rows in files.items()}
-    write(tmp_path, {f"{name}.jsonl.gz": content for name, content in zipped.items()})
+    write_rows(tmp_path, files)
     held_out.keys.cache_clear()
     monkeypatch.setattr(broad_text, "SENTENCES", 2)  # a file in turn
     *sources, pairs, keywords = broad_text.sources()

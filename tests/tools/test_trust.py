@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
 from heedful.cli.errors import CommandError
@@ -12,8 +11,9 @@ from heedful.text.arrays import Floats
 from heedful.text.graph import open_session
 from heedful.text.kinds import NLI_LABELS
 from heedful.training.tasks import get
+from tests.graphs import graph
 from tests.shipped import BUNDLES
-from tests.training.test_tasks import lines, write
+from tests.writing import lines, write
 from tools import trust
 from tools.attention_controls import Control, controlled
 from tools.local_model import open_folder
@@ -77,16 +77,12 @@ def run(content: bytes, logits: Floats) -> Floats:
 @pytest.mark.parametrize("axis", [-1, 1])
 @pytest.mark.parametrize("control", ["uniform", "permuted", "random"])
 def test_weights_are_replaced_among_the_allowed_tokens(control: Control, axis: int) -> None:
-    graph = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["": 20]>
-    attention (float[B, Q, K] logits) => (float[B, Q, K] out)
-    {{
-        weights = Softmax <axis = {axis}> (logits)
-        out = Identity (weights)
-    }}""").SerializeToString()
+    body = f"weights = Softmax <axis: int = {axis}> (logits)\nout = Identity (weights)"
+    plain = graph("float[B, Q, K] logits", "float[B, Q, K] out", body, {})
     rng = np.random.default_rng(0)
     allowed = ALLOWED if axis == -1 else ALLOWED.swapaxes(1, 2)
     logits = np.where(allowed, rng.normal(size=allowed.shape), -np.inf).astype(np.float32)
-    trained, content = run(graph, logits), controlled(graph, control)
+    trained, content = run(plain, logits), controlled(plain, control)
     found = run(content, logits)
     np.testing.assert_array_equal(found > 0, allowed)
     np.testing.assert_allclose(found.sum(axis), 1, atol=1e-6)
@@ -96,7 +92,7 @@ def test_weights_are_replaced_among_the_allowed_tokens(control: Control, axis: i
     elif control == "permuted":
         np.testing.assert_array_equal(np.sort(found, axis), np.sort(trained, axis))
         many = rng.normal(size=(1, 50, 50)).astype(np.float32)
-        assert (run(content, many) != run(graph, many)).mean() > 0.9
+        assert (run(content, many) != run(plain, many)).mean() > 0.9
     else:
         assert not np.allclose(found, trained, atol=1e-3)
         np.testing.assert_array_equal(run(content, logits), found)  # fixed

@@ -13,6 +13,7 @@ from rich.console import Console
 from heedful.training import loop, tasks
 from heedful.training.config import Paths, RunConfig
 from tests.builders import BuiltParser
+from tests.writing import lines, put, write_rows
 
 tasks.add("tools.tasks")
 GOOD = ("good", "great", "lovely", "fine")
@@ -42,29 +43,21 @@ def train(config: RunConfig, paths: Paths, *, resume: bool = False, **more: Any)
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    (folder / "trees").mkdir()
     trees = [tree(w, 4) for w in GOOD] + [tree(w, 0) for w in BAD] + [tree("long", 2)]
+    pairs = [
+        {"sentence1": "Two kids wash.", "sentence2": "Kids wash.", "gold_label": "entailment"},
+        {"sentence1": "Two kids wash.", "sentence2": "A dog barks.", "gold_label": "-"},
+        {"sentence1": "A dog.", "sentence2": "A man.", "gold_label": "contradiction"},
+    ]
     for split in ("train", "dev", "test"):
-        (folder / "trees" / f"{split}.txt").write_text("\n".join(trees) + "\n")
-    (folder / "imdb").mkdir()
-    with gzip.open(folder / "imdb/train.jsonl.gz", "wt") as file:
-        file.write(json.dumps({"text": "the plot is thin thin", "label": "negative"}) + "\n")
-    snli = folder / "snli_1.0"
-    snli.mkdir()
-    for split in ("train", "dev", "test"):
-        rows = [
-            {"sentence1": "Two kids wash.", "sentence2": "Kids wash.", "gold_label": "entailment"},
-            {"sentence1": "Two kids wash.", "sentence2": "A dog barks.", "gold_label": "-"},
-            {"sentence1": "A dog.", "sentence2": "A man.", "gold_label": "contradiction"},
-        ]
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        (snli / f"snli_1.0_{split}.jsonl").write_text(text)
-    (folder / "vectors").mkdir()
+        put(folder, f"trees/{split}.txt", "\n".join(trees) + "\n")
+        put(folder, f"snli_1.0/snli_1.0_{split}.jsonl", lines(*pairs))
+    write_rows(folder, {"imdb/train": [{"text": "the plot is thin thin", "label": "negative"}]})
+    surfaces = json.dumps({"movies": "movie", "good": "bad"})
+    put(folder, "vectors/surface_to_word.json.gz", gzip.compress(surfaces.encode()))
     words = np.array([*GOOD, *BAD, "movie", "thin"])
     vectors = np.random.default_rng(0).normal(size=(len(words), 12)).astype(np.float16)
     np.savez(folder / "vectors/wordbridge_300d_f16.npz", words=words, vecs=vectors)
-    with gzip.open(folder / "vectors/surface_to_word.json.gz", "wt") as file:
-        json.dump({"movies": "movie", "good": "bad"}, file)
     return folder
 
 

@@ -8,15 +8,10 @@ import pytest
 
 from heedful.training import config, source_commit, tasks
 from heedful.training.errors import ConfigError
+from tests.writing import put
 
 FILES = sorted(Path("configs").rglob("*.toml"))
 GOOD = 'task = "sst2"\nlicence = "MIT"\n[encoder]\nname = "ms-san"\n'
-
-
-def write(folder: Path, text: str) -> Path:
-    file = folder / "run.toml"
-    file.write_text(text)
-    return file
 
 
 @pytest.mark.parametrize(
@@ -40,7 +35,7 @@ def write(folder: Path, text: str) -> Path:
 )
 def test_a_wrong_file_is_named_with_its_field(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        config.read(write(tmp_path, text))
+        config.read(put(tmp_path, "run.toml", text))
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
@@ -64,7 +59,7 @@ def test_a_head_that_is_left_out_is_the_papers(
     tmp_path: Path, encoder: str, task: str, head: str, expected: tuple[int, float]
 ) -> None:
     text = GOOD.replace("sst2", task).replace("ms-san", encoder) + head
-    run = config.read(write(tmp_path, text))
+    run = config.read(put(tmp_path, "run.toml", text))
     assert (run.head.hidden, run.head.dropout) == expected
     assert run.encoder_keywords() == {"dim": 300, "max_tokens": 256}
     assert config.validate(run.model_dump(mode="json"), Path("run.json")) == run
@@ -79,9 +74,7 @@ def test_every_published_configuration_can_be_read_and_names_tasks(file: Path) -
 
 def committed(folder: Path, name: str) -> Path:
     """A file of a new commit in `folder`."""
-    file = folder / name
-    file.parent.mkdir(exist_ok=True)
-    file.write_text("before")
+    file = put(folder, name, "before")
     git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.c"]
     for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
         subprocess.run([*git, *arguments], check=True)

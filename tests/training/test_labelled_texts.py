@@ -12,6 +12,7 @@ import pytest
 
 from heedful.training.errors import DataError
 from heedful.training.labelled_texts import Reading, Row, read
+from tests.writing import put
 
 GOOD = "text,label\ngood film,pos\nfine film,pos\nbad film,neg\npoor film,neg\n"
 ROWS = [tuple(line.split(",")) for line in GOOD.splitlines()[1:]]
@@ -19,13 +20,6 @@ ROWS = [tuple(line.split(",")) for line in GOOD.splitlines()[1:]]
 ZIPPED = gzip.compress(GOOD.replace(",", "\t").encode(), mtime=0)
 FIRST = {".parquet": 1, ".xlsx": 2}
 """The number of the first row under the names of the columns."""
-
-
-def write(folder: Path, name: str, content: str | bytes) -> Path:
-    file = folder / name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return file
 
 
 def labelled(file: Path, **reading: Any) -> list[tuple[str, ...]]:
@@ -43,7 +37,7 @@ def write_frame(file: Path, columns: Mapping[str, Any]) -> Path:
 def test_rows_know_where_they_begin(tmp_path: Path) -> None:
     long = "a " * 100_000  # a cell is as long as a line may be
     content = '\ufefflabel,text\r\na,"two\nlines"\r\na,one\r\n b ,x\r\nb,y\r\n'
-    rows = read(write(tmp_path, "t.csv", f"{content}b,{long}\r\n\r\n"), ("text",), "label")
+    rows = read(put(tmp_path, "t.csv", f"{content}b,{long}\r\n\r\n"), ("text",), "label")
     texts = [(2, "two\nlines", "a"), (4, "one", "a"), (5, "x", "b"), (6, "y", "b"), (7, long, "b")]
     assert rows == [Row(line, (text,), label) for line, text, label in texts]
 
@@ -70,7 +64,7 @@ def test_a_label_has_one_spelling_in_every_format(
         table.to_parquet(tmp_path / f"{kind}.parquet")
         table.convert_dtypes().to_parquet(tmp_path / f"{kind} of its type.parquet")
         table.to_excel(tmp_path / f"{kind}.xlsx", index=False)
-    write(tmp_path, "Excel.csv", excels)
+    put(tmp_path, "Excel.csv", excels)
     for file in sorted(tmp_path.iterdir()):
         assert [label for _, label in labelled(file, drop_blank=True)] == spelled, file.name
 
@@ -78,7 +72,7 @@ def test_a_label_has_one_spelling_in_every_format(
 @pytest.mark.parametrize("blank", ["", " ", "\u200b", "\u3164 \u2060", "\ufeff", "\x07"])
 def test_a_cell_in_which_nothing_is_seen_is_empty(tmp_path: Path, blank: str) -> None:
     for column, row in (("label", f"ok,{blank}\n"), ("text", f"{blank},pos\n")):
-        file = write(tmp_path, "t.csv", GOOD + row)
+        file = put(tmp_path, "t.csv", GOOD + row)
         with pytest.raises(DataError, match=rf"t\.csv:6: '{column}' is empty"):
             labelled(file)
         assert len(labelled(file, drop_blank=True)) == 4
@@ -87,7 +81,7 @@ def test_a_cell_in_which_nothing_is_seen_is_empty(tmp_path: Path, blank: str) ->
 @pytest.mark.parametrize("twin", ["Pos", "POS", "p\u200bos", "ｐｏｓ", "pos\ufe0f"])
 def test_labels_that_look_the_same_are_named(tmp_path: Path, twin: str) -> None:
     said: list[str] = []
-    rows = labelled(write(tmp_path, "t.csv", f"{GOOD}so,{twin}\nit,{twin}\n"), say=said.append)
+    rows = labelled(put(tmp_path, "t.csv", f"{GOOD}so,{twin}\nit,{twin}\n"), say=said.append)
     assert len({label for _, label in rows}) == 3
     [warning] = said
     assert repr(twin) in warning
@@ -121,13 +115,13 @@ def test_what_cannot_be_used_is_named_with_its_line(
     tmp_path: Path, name: str, content: str | bytes, said: str
 ) -> None:
     with pytest.raises(DataError, match=said):
-        labelled(write(tmp_path, name, content))
+        labelled(put(tmp_path, name, content))
 
 
 def test_all_faults_are_in_one_message(tmp_path: Path) -> None:
     content = GOOD + "so, so,neg\nok,\n,pos\ngood film,neg\nmeh,Neg\nfine,odd\n"
     with pytest.raises(DataError) as caught:
-        labelled(write(tmp_path, "t.csv", content))
+        labelled(put(tmp_path, "t.csv", content))
     first, *faults = str(caught.value).split("\n- ")
     assert first == "t.csv: 5 faults:"
     said = ("3 cells where", "'text' is empty", "'label' is empty", "the same text", "labels 'Neg'")
@@ -135,7 +129,7 @@ def test_all_faults_are_in_one_message(tmp_path: Path) -> None:
         assert kind in fault
     # To leave such rows out makes every other label look more frequent.
     with pytest.raises(DataError, match=r"\(with 'none' where a text has no label"):
-        labelled(write(tmp_path, "t.csv", GOOD + "ok,\n"), separator=";")
+        labelled(put(tmp_path, "t.csv", GOOD + "ok,\n"), separator=";")
 
 
 @pytest.mark.parametrize(
@@ -154,7 +148,7 @@ def test_what_excel_and_people_write_is_read(
 ) -> None:
     said: list[str] = []
     columns = ("text", "label") if reading.header else ("1", "2")
-    file = write(tmp_path, name, content)
+    file = put(tmp_path, name, content)
     rows = read(file, columns[:1], columns[1], replace(reading, say=said.append))
     assert [(*row.texts, row.label) for row in rows] == ROWS
     left_out = 2 if reading.drop_blank or reading.drop_conflicts else 0
@@ -166,24 +160,24 @@ def test_a_folder_of_texts(tmp_path: Path) -> None:
     texts = {"neg/0.txt": "bad", "neg/1.txt": "poor", "pos/0.txt": "good", "pos/1.txt": "fine"}
     hidden = {".ipynb_checkpoints/0-checkpoint.txt": "bad", "pos/.DS_Store": "\0\0\0\1Bud1"}
     for name, text in (texts | hidden).items():
-        write(mail, name, text)
+        put(mail, name, text)
     rows = [Row(i, (text,), name[:3]) for i, (name, text) in enumerate(texts.items(), 1)]
     assert read(mail, ("text",), "label") == rows
     said: list[str] = []
     for name in ("loose", "pos/deep/3"):
-        write(mail, name, "so")
+        put(mail, name, "so")
     labelled(mail, say=said.append)
     assert said[0].startswith("mail: 2 files are not read")
 
-    write(mail, "pos/2.txt", "caf\xe9".encode("cp1252"))
+    put(mail, "pos/2.txt", "caf\xe9".encode("cp1252"))
     with pytest.raises(DataError, match=r"2\.txt: byte 3 is not UTF-8: .* set --encoding cp1252"):
         labelled(mail)
     assert labelled(mail, encoding="cp1252")[4:] == [("caf\xe9", "pos")]
-    write(mail, "pos/3.txt", "poor\n")
+    put(mail, "pos/3.txt", "poor\n")
     same_text = r"mail/neg/1\.txt: the same text is .*\(files neg/1\.txt, pos/3\.txt\)"
     with pytest.raises(DataError, match=same_text):
         labelled(mail, encoding="cp1252")
-    write(mail, "pos/4.txt", " ")
+    put(mail, "pos/4.txt", " ")
     with pytest.raises(DataError, match=r"2 faults:\n.*'text' is empty \(files pos/4\.txt\)"):
         labelled(mail, encoding="cp1252")
     (tmp_path / "none").mkdir()

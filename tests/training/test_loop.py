@@ -17,7 +17,7 @@ from heedful.export import run as export
 from heedful.text.kinds import Kind
 from heedful.training import checkpoint, loop, tasks
 from heedful.training.config import Paths, RunConfig
-from heedful.training.errors import ConfigError, RunDamaged
+from heedful.training.errors import ConfigError, RunDamaged, RunMissing
 from heedful.training.model import make_model
 from heedful.training.start import load_initial_weights
 from heedful.training.tasks.base import Task
@@ -217,7 +217,7 @@ def test_batch_norm_meets_no_row_that_stands_alone(config: RunConfig, paths: Pat
         shutil.rmtree(other.run)
 
 
-def test_a_damaged_run_is_named_with_the_file(
+def test_a_damaged_run_and_one_that_lacks_a_file_are_named_with_it(
     config: RunConfig, finished: Paths, tmp_path: Path
 ) -> None:
     content = files(finished.run)
@@ -243,6 +243,11 @@ def test_a_damaged_run_is_named_with_the_file(
         with pytest.raises(RunDamaged, match=said):
             export.read(run)
         (run / name).write_bytes(content.get(name, b""))
+    for name in (checkpoint.RECORD, checkpoint.BEST, checkpoint.VOCAB):
+        (run / name).unlink()
+        with pytest.raises(RunMissing, match=name):
+            export.read(run)
+        (run / name).write_bytes(content[name])
 
 
 def test_a_resumed_run_keeps_its_words_and_its_parser(

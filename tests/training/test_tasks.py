@@ -1,9 +1,7 @@
 """Every dataset in its layouts, as it lies in the data folder, and what is refused; what the tasks make of them."""
 
 import gzip
-import json
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,19 +12,8 @@ from heedful.training.errors import ConfigError, DataError, DataMissing
 from heedful.training.tasks import stsb
 from heedful.training.tasks.base import Example
 from tests.datasets import DATA, needs_data
+from tests.writing import lines, write
 from tools.tasks.sst import nodes
-
-
-def write(folder: Path, files: Mapping[str, str | bytes], encoding: str = "utf-8") -> None:
-    for name, content in files.items():
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content if isinstance(content, bytes) else content.encode(encoding))
-
-
-def lines(*rows: object) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
 
 NEWS = "{0}\t{1}\thttp://x\tX\t{2}\tstory\tx.com\t1394470370698\n"
 NEWS_BY_TABS = NEWS.format(1, 'Fed says "no"', "b") + NEWS.format(2, "Flu spreads", "m")

@@ -29,6 +29,7 @@ from heedful.training.parses import Parsed
 from heedful.training.prepare import start_context
 from heedful.training.restore import restore
 from tests.training.conftest import changed, train
+from tests.writing import put
 
 with_gensim = pytest.mark.skipif(
     importlib.util.find_spec("gensim") is None, reason="gensim has no wheel for this Python"
@@ -63,8 +64,7 @@ def test_text_files_of_vectors(
     tmp_path: Path, name: str, content: bytes, words: list[str], vectors_of: list[list[int]]
 ) -> None:
     """GloVe's, of which a cased one lists the commoner form first, word2vec's and fastText's."""
-    file = tmp_path / name
-    file.write_bytes(content)
+    file = put(tmp_path, name, content)
     table = vectors.source(str(file), tmp_path)
     assert table.has([*words, "dog"]).tolist() == [True] * len(words) + [False]
     np.testing.assert_array_equal(table.look_up(words), vectors_of)
@@ -82,8 +82,7 @@ def test_text_files_of_vectors(
     ],
 )
 def test_a_file_of_something_else_is_refused(tmp_path: Path, content: str, said: str) -> None:
-    file = tmp_path / "glove.txt"
-    file.write_text(content)
+    file = put(tmp_path, "glove.txt", content)
     with pytest.raises(DataError, match=said):
         vectors.source(str(file), tmp_path)
     with pytest.raises(DataError, match=said):
