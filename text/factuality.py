@@ -139,17 +139,20 @@ def _is_question(parse: Parse) -> bool:
 def _copied(premise: Parse, hypothesis: Parse) -> Mapping[int, int]:
     """The place in the premise of each word of the hypothesis, by its place there.
 
-    Empty unless the words are a part of the premise without a gap, or with one, in other forms perhaps.
+    Empty unless the words are a part of the premise without a gap, or with one; a word may have another form.
     """
-    given = [i for i, token in enumerate(premise.tokens) if any(map(str.isalnum, token))]
-    said = [i for i, token in enumerate(hypothesis.tokens) if any(map(str.isalnum, token))]
-
-    def are_same(first: int, second: int) -> bool:
-        word, other = hypothesis.tokens[first].lower(), premise.tokens[second].lower()
-        return word == other or not base_forms(word).isdisjoint(base_forms(other))
-
+    texts = [list(map(str.lower, parse.tokens)) for parse in (premise, hypothesis)]
+    new = [word for word in set(texts[1]).difference(texts[0]) if _is_word(word)]
+    if len(new) > 1:
+        return {}
+    given, said = ([i for i, word in enumerate(text) if _is_word(word)] for text in texts)
     if not 2 <= len(said) < len(given):
         return {}
+
+    def are_same(first: int, second: int) -> bool:
+        word, other = texts[1][first], texts[0][second]
+        return word == other or not base_forms(word).isdisjoint(base_forms(other))
+
     begin = end = 0
     while begin < len(said) and are_same(said[begin], given[begin]):
         begin += 1
@@ -162,3 +165,7 @@ def _copied(premise: Parse, hypothesis: Parse) -> Mapping[int, int]:
         if all(map(are_same, said, part)):
             return dict(zip(said, part, strict=True))
     return {}
+
+
+def _is_word(token: str) -> bool:
+    return token[0].isalnum() or token[-1].isalnum()

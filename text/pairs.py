@@ -29,6 +29,7 @@ NUMBERS = {
 """Numbers in words, and in digits; "twenty-five" is one of TENS, a hyphen and one of UNITS."""
 MULTIPLIERS = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
 HUNDRED = 100
+_SPELLINGS = re.compile(rf"\d|{'|'.join(MULTIPLIERS)}")
 _UNIT = "|".join(UNITS)
 _SMALL = rf"(?:(?:{'|'.join(TENS)})(?: - (?:{_UNIT}))?|{'|'.join(TEENS)}|{_UNIT})"
 _PART = rf"(?:(?:\d+|\d{{1,3}}(?:,\d{{3}})+)(?:\.\d+)?|{_SMALL})"
@@ -59,7 +60,7 @@ NEGATED = {"can": "ca", "will": "wo"} | {
     )
 }
 """Verbs after which NOT is read as "n't", and what the tokenizer has before "n't"."""
-_SPELLED = NOT | WRITTEN_OUT.keys() | SYNONYMS.keys() | NUMBERS.keys() | MULTIPLIERS.keys()
+_SPELLED = NOT | WRITTEN_OUT.keys() | SYNONYMS.keys()
 ENDS, CLOSING = ".!?\u2026", frozenset(('"', "'", "\u201d", "\u2019", ")", "]"))
 """Characters of the tokens that end a sentence, and tokens that belong to the end before them."""
 MIN_TOKENS = 3
@@ -81,16 +82,18 @@ def in_pairs(
     """
     read = []
     for i, (text, is_typed) in enumerate(zip(texts, typed, strict=True)):
-        other = [token.lower() for token in texts[i ^ 1].tokens] if texts_per_row == 2 else []
+        other = texts[i ^ 1] if texts_per_row == 2 else None
         read.append(_with_stop(_in_one_spelling(text, other), limit) if is_typed else text)
     return read
 
 
-def _in_one_spelling(text: Parse, other: Sequence[str]) -> Parse:
-    """The text, as the words of the `other` are spelled, which are in lower case."""
+def _in_one_spelling(text: Parse, other: Parse | None) -> Parse:
+    """The text, as the `other` is spelled."""
     words = [token.lower() for token in text.tokens]
-    if _SPELLED.isdisjoint(words) and not any(word[0].isdigit() for word in words):
+    texts = f"{text.text} {other.text}" if other else ""
+    if _SPELLED.isdisjoint(words) and not _SPELLINGS.search(texts):
         return text
+    others = [token.lower() for token in other.tokens] if other else []
     tokens, joined = list(text.tokens), list[int]()
     for i, word in enumerate(words):
         previous, following = words[i - 1] if i else "", words[i + 1 : i + 2]
@@ -100,9 +103,9 @@ def _in_one_spelling(text: Parse, other: Sequence[str]) -> Parse:
             tokens[i], tokens[i + 1] = NEGATED[verb], "n't"
         elif verb != word:
             tokens[i] = verb
-        elif SYNONYMS.get(word) in other:
+        elif SYNONYMS.get(word) in others:
             tokens[i] = SYNONYMS[word]
-    for place, value in _respelled(words, other):
+    for place, value in _respelled(words, others):
         tokens[place.start] = _digits(value)
         joined += range(place.start + 1, place.stop)
     if tokens == list(text.tokens):
@@ -113,9 +116,9 @@ def _in_one_spelling(text: Parse, other: Sequence[str]) -> Parse:
 
 def _respelled(words: Sequence[str], other: Sequence[str]) -> list[Number]:
     """The numbers that are read as plain digits: not "one", a pronoun too, unless the other text has "1"."""
+    has_digits = any(word[0].isdigit() for word in (*words, *other))
     others = {tuple(other[place]): value for place, value in _numbers(other)}
     others.pop(("one",), None)
-    has_digits = any(word[0].isdigit() for word in (*words, *other))
     return [
         number
         for number in _numbers(words)

@@ -20,7 +20,7 @@ CONVERSES = {
     for relation, converse in (pair.split(" / "), pair.split(" / ")[::-1])
 }
 """Relations of one thing to another, and those of the other to the one."""
-RELATING = {"than"} | {relation[0] for relation in CONVERSES}
+RELATING = {"than"} | {max(relation, key=len) for relation in CONVERSES}
 """Words without which a text has no relation."""
 DEGREES = {"more": 1, "less": -1, "fewer": -1}
 ONE_FORM = {"me": "i", "him": "he", "us": "we", "them": "they", "am": "is", "are": "is", "'m": "is"}
@@ -83,6 +83,7 @@ def _relation(words: list[str]) -> Relation | None:
     found = [
         Relation(words[:i], relation, [], words[i + len(relation) :], 1)
         for relation in CONVERSES
+        if max(relation, key=len) in words
         for i in range(1, len(words) - len(relation))
         if tuple(words[i : i + len(relation)]) == relation
     ]
