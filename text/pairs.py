@@ -90,10 +90,10 @@ def in_pairs(
 def _in_one_spelling(text: Parse, other: Parse | None) -> Parse:
     """The text, as the `other` is spelled."""
     words = [token.lower() for token in text.tokens]
-    texts = f"{text.text} {other.text}" if other else ""
+    texts = "" if other is None else f"{text.text} {other.text}"
     if _SPELLED.isdisjoint(words) and not _SPELLINGS.search(texts):
         return text
-    others = [token.lower() for token in other.tokens] if other else []
+    others = [] if other is None else [token.lower() for token in other.tokens]
     tokens, joined = list(text.tokens), list[int]()
     for i, word in enumerate(words):
         previous, following = words[i - 1] if i else "", words[i + 1 : i + 2]
