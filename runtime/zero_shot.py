@@ -34,7 +34,7 @@ COSINE_WEIGHT = 30.0
 """Weight of the cosine in its sum with the logarithm of the probability of entailment (docs/notes/zero-shot.md)."""
 POLARITY_WEIGHT = 4.0
 """Weight of the product of a text's and a label's polarities, which are from -1 (negative) to 1 (positive), and, where
-some labels are neutral, of the probability that the text is too."""
+labels are positive, negative and neutral, of the probability that a text is neutral, for the neutral ones."""
 NONE_COSINE, NONE_ENTAILMENT = 0.2, 0.5
 """Cosine and probability of entailment of "none of these", whose polarity is 0, and with which labels compete
 (docs/notes/zero-shot.md)."""
@@ -171,7 +171,7 @@ def _by_polarity(sentiment: Doubles, labels: Sequence[str], count: int) -> Doubl
     polarity, neutral = positive - negative, 1 - positive - negative
     agreement = np.outer(polarity[:count], polarity[count:])
     is_neutral = neutral[count:] > np.maximum(positive, negative)[count:]
-    if not is_neutral.all():  # a neutral label among others, which are no topics
+    if len(np.unique(sentiment[count:].argmax(axis=1))) == 3:  # else neutral labels are topics
         agreement += np.outer(neutral[:count], is_neutral)
     return POLARITY_WEIGHT * agreement
 
