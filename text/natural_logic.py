@@ -104,7 +104,9 @@ def told_by_change(premise: Parse, hypothesis: Parse) -> NLILabel | None:
     says_little = not run.start or FUNCTION_WORDS.issuperset(words_of(words))
     if says_little and is_narrower and not is_downward:
         return None  # "There are" before a noun, for example
-    return "entailment" if is_narrower == is_downward else "neutral"
+    if is_narrower != is_downward:
+        return "neutral"
+    return "entailment" if adds or _is_dispensable(premise, run) else None
 
 
 def _words(parse: Parse) -> list[str]:
@@ -124,9 +126,20 @@ def _added(short: Sequence[str], long: Sequence[str]) -> slice | None:
     return slice(start, start + more)
 
 
+def _is_dispensable(parse: Parse, run: slice) -> bool:
+    """Whether no other word depends on one of the run, but for what "and" joins to it. True without a tree."""
+    return not any(
+        run.start <= head < run.stop and not run.start <= word < run.stop
+        for word, (head, relation) in enumerate(zip(parse.heads.tolist(), parse.deps, strict=False))
+        if relation not in ("conj", "punct")
+    )
+
+
 def _has_or(long: Sequence[str], run: slice) -> bool:
     """Whether "or" begins or ends the run, or one that might as well be added: "the piano or" for "piano or the"."""
     start, stop = run.start, run.stop
+    if long[start] == "," and stop > start + 1:
+        start += 1
     while "or" not in (long[start], long[stop - 1]):
         if not start or long[start - 1] != long[stop - 1]:
             return False

@@ -5,7 +5,7 @@ the other. docs/notes/nli.md has what comparing their roles is worth.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -21,13 +21,20 @@ NOMINATIVES = {"him": "he", "her": "she", "them": "they", "me": "i", "us": "we",
 SYMMETRIC_PREPOSITIONS = frozenset(("with", "near", "beside", "between", "against", "like", "as"))
 SYMMETRIC_VERBS = ("meet", "met", "marr", "resembl", "equal", "match", "border")
 """Beginnings of verbs whose two roles may be exchanged."""
-TRANSFERS = {
-    **dict.fromkeys(("sell", "sold", "buy", "bought"), "sell"),
-    **dict.fromkeys(("give", "gave", "given", "get", "got", "receive"), "give"),
-    **dict.fromkeys(("lend", "lent", "borrow"), "lend"),
-    **dict.fromkeys(("teach", "taught", "learn", "learnt"), "teach"),
+GIVING = {
+    **dict.fromkeys(("sell", "sold"), "sell"),
+    **dict.fromkeys(("give", "gave", "given"), "give"),
+    **dict.fromkeys(("lend", "lent"), "lend"),
+    **dict.fromkeys(("teach", "taught"), "teach"),
 }
-"""Verbs of who gives, to somebody, or who gets, from somebody; and the former's base form."""
+"""Verbs of who gives, with one form for each."""
+GETTING = {
+    **dict.fromkeys(("buy", "bought"), "sell"),
+    **dict.fromkeys(("get", "got", "receive"), "give"),
+    **dict.fromkeys(("borrow",), "lend"),
+    **dict.fromkeys(("learn", "learnt"), "teach"),
+}
+"""Verbs of who gets, from somebody, and what that one does."""
 MODIFIERS = ("amod", "compound", "nummod", "nmod:poss")
 """Relations of words that tell two things of one name apart."""
 MAX_ROLES = 256
@@ -52,16 +59,22 @@ def are_roles_exchanged(premise: Parse, hypothesis: Parse) -> bool:
     if not roles or hypothesis.text.rstrip(" .!?").lower() in premise.text.lower():
         return False
     given = _first_roles(premise)
-    said = {(role.agent, role.patient) for role in given}
-    verbs: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for role in given:
-        verbs[role.patient, role.agent, role.preposition].append(role.verb)
+    pairs = {(role.agent, role.patient) for role in given}
     return any(
-        not base_forms(role.verb).isdisjoint(base_forms(verb))
-        for role in roles
-        if (role.agent, role.patient) not in said
-        for verb in verbs[role.agent, role.patient, role.preposition]
+        _is_exchanged(role, given) for role in roles if (role.agent, role.patient) not in pairs
     )
+
+
+def _is_exchanged(said: Role, given: Sequence[Role]) -> bool:
+    """Whether the agent is only a patient of the verb in the given roles, or the patient only an agent."""
+    forms = base_forms(said.verb)
+    same = [
+        role
+        for role in given
+        if role.preposition == said.preposition and not forms.isdisjoint(base_forms(role.verb))
+    ]
+    agents, patients = {role.agent for role in same}, {role.patient for role in same}
+    return said.agent in patients - agents or said.patient in agents - patients
 
 
 def _first_roles(parse: Parse) -> list[Role]:
@@ -70,13 +83,12 @@ def _first_roles(parse: Parse) -> list[Role]:
 
 def _of_giver(role: Role) -> Role:
     """Of "Bob bought it from Ann" that of "Ann sold it to Bob"."""
-    forms = base_forms(role.verb) & TRANSFERS.keys()
-    if not forms or role.preposition not in ("", "from"):
-        return role
-    verb = TRANSFERS[min(forms)]
-    if role.preposition:
-        return Role(role.patient, verb, role.agent, "")
-    return Role(role.agent, verb, role.patient, "")
+    forms = base_forms(role.verb)
+    if role.preposition == "from" and (getting := forms & GETTING.keys()):
+        return Role(role.patient, GETTING[min(getting)], role.agent, "")
+    if not role.preposition and (giving := forms & GIVING.keys()):
+        return role._replace(verb=GIVING[min(giving)])
+    return role
 
 
 def _roles(parse: Parse) -> Iterator[Role]:

@@ -99,7 +99,7 @@ No guest left early. > No guest left. > neutral neutral neutral
 The shop opens before noon. > The shop opens after noon. > contradiction neutral contradiction
 Alice paid Bob. > Bob paid Alice. > neutral neutral contradiction
 Alice paid Bob. > Bob has money. > entailment neutral contradiction
-She thinks the bank is closed. > The bank is closed. > neutral neutral neutral
+She thinks the bank is closed. > The bank is closed. > neutral neutral contradiction
 The coffee is hot. > The coffee is not cold. > entailment entailment entailment
 He failed the exam. > He didn't pass the exam. > entailment entailment entailment
 It is not impossible to win. > It is possible to win. > entailment entailment entailment
