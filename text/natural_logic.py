@@ -37,7 +37,8 @@ NOT_QUITE = frozenset(("almost", "nearly"))
 HEDGES = frozenset(
     (
         *("allegedly", "apparently", "likely", "maybe", "perhaps", "possibly", "presumably"),
-        *("probably", "reportedly", "supposedly", "fake", "former", "future", "potential"),
+        *("hopefully", "probably", "reportedly", "supposedly", "fake", "former", "future"),
+        "potential",
     )
 )
 """A text does not entail itself without them."""
