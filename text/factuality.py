@@ -29,7 +29,7 @@ MODALS = frozenset(
 AUXILIARIES = MODALS | {
     *("am", "is", "are", "was", "were", "do", "does", "did", "has", "have", "had")
 }
-EXCEPTIONS = NEGATIONS | {"except", "excluding", "apart", "instead"}
+EXCEPTIONS = NEGATIONS | {"except", "excluding", "apart", "instead", "or", "either"}
 """Words below a noun that has no part in what is said: "apples, not pears", "everyone except John"."""
 ARGUMENTS = ("nsubj", "obj", "obl")
 PRONOUNS = frozenset(

@@ -207,7 +207,7 @@ def _quantity(words: list[str]) -> Quantity | None:
         return None
     (place,) = places
     number = float(numbers[place].replace(",", ""))
-    bounds = (tuple(words[max(place - size, 0) : place]) for size in (2, 1, 0))
+    bounds = (tuple(words[max(place - size, 0) : place]) for size in (3, 2, 1, 0))
     bound = next(each for each in bounds if each in BOUNDS)
     ends = [(step, 0.0) if math.isinf(step) else (number, step) for step in BOUNDS[bound]]
     start = place - len(bound)

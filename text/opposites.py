@@ -23,7 +23,10 @@ BOUNDS: dict[tuple[str, ...], tuple[float, float]] = {
     ("more", "than"): (1, math.inf),
     ("over",): (1, math.inf),
     ("above",): (1, math.inf),
+    ("no", "fewer", "than"): (0, math.inf),
+    ("no", "less", "than"): (0, math.inf),
     ("at", "most"): (-math.inf, 0),
+    ("no", "more", "than"): (-math.inf, 0),
     ("less", "than"): (-math.inf, -1),
     ("fewer", "than"): (-math.inf, -1),
     ("under",): (-math.inf, -1),
@@ -34,6 +37,25 @@ BOUNDS: dict[tuple[str, ...], tuple[float, float]] = {
 """Words before a number, and the ends of what they admit: the number (0), next to it (1 or -1), or none."""
 OPEN_BOUNDS = {words[-1] for words, ends in BOUNDS.items() if math.inf in map(abs, ends)}
 """Last words of bounds that admit other numbers too: "at least 3" is also at least 2."""
+IRREGULAR = {
+    form: base
+    for base, forms in {
+        **{"be": "am is are was were been", "begin": "began begun", "break": "broke broken"},
+        **{"bring": "brought", "build": "built", "buy": "bought", "catch": "caught"},
+        **{"choose": "chose chosen", "come": "came", "do": "did done", "drink": "drank drunk"},
+        **{"drive": "drove driven", "eat": "ate eaten", "fall": "fell fallen", "feed": "fed"},
+        **{"find": "found", "fly": "flew flown", "forget": "forgot forgotten", "get": "got"},
+        **{"give": "gave", "go": "went gone", "have": "has had", "hear": "heard", "hold": "held"},
+        **{"keep": "kept", "know": "knew known", "leave": "left", "lend": "lent", "lose": "lost"},
+        **{"make": "made", "meet": "met", "pay": "paid", "ride": "rode ridden", "run": "ran"},
+        **{"say": "said", "see": "saw seen", "sell": "sold", "send": "sent", "sing": "sang sung"},
+        **{"sit": "sat", "sleep": "slept", "speak": "spoke spoken", "spend": "spent"},
+        **{"stand": "stood", "steal": "stole stolen", "swim": "swam swum", "take": "took taken"},
+        **{"teach": "taught", "tell": "told", "think": "thought", "throw": "threw thrown"},
+        **{"wear": "wore worn", "win": "won", "write": "wrote written"},
+    }.items()
+    for form in forms.split()
+}
 ENDINGS = ("s", "es", "ies", "d", "ed", "ied", "en", "ing")
 
 
@@ -105,7 +127,7 @@ def _negations(words: Sequence[str]) -> int:
 
 def base_forms(word: str) -> set[str]:
     """The word, and what it may be a form of."""
-    bases = {word}
+    bases = {word, IRREGULAR.get(word, word)}
     for ending in ENDINGS:
         if word.endswith(ending):
             stem = word.removesuffix(ending)

@@ -42,6 +42,9 @@ SYNONYMS = {
     **{"%": "percent", "1st": "first", "2nd": "second", "3rd": "third", "4th": "fourth"},
     **{"5th": "fifth", "6th": "sixth", "7th": "seventh", "8th": "eighth", "9th": "ninth"},
     "10th": "tenth",
+    **{f"{number}th": f"{word}th" for number, word in enumerate(TEENS[1:], 11)},
+    "12th": "twelfth",
+    "20th": "twentieth",
 }
 WRITTEN_OUT = {
     f"{mark}{end}": verb

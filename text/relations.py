@@ -4,6 +4,7 @@
 above the lamp.". An NLI model answers both at random. docs/notes/nli.md has what this is worth.
 """
 
+from itertools import product
 from typing import NamedTuple
 
 from heedful.text.kinds import NLILabel
@@ -48,12 +49,7 @@ def told_by_relation(given: list[str], said: list[str]) -> NLILabel | None:
     first, second = _relation(given), _relation(said)
     if not first or not second or first.between != second.between:
         return None
-    for stop in range(1, len(first.before) + 1):
-        thing, verb = first.before[:stop], first.before[stop:]
-        other = _whole(first.after, thing)
-        if second.before == [*other, *verb] and _whole(second.after, other) == thing:
-            break
-    else:
+    if not _are_exchanged(first, second):
         return None
     is_same = first.words == second.words
     if CONVERSES.get(first.words) == second.words or (is_same and first.degree != second.degree):
@@ -62,6 +58,28 @@ def told_by_relation(given: list[str], said: list[str]) -> NLILabel | None:
         return "contradiction"
     is_converse = first.degree == second.degree and are_opposites(first.words, second.words)
     return "entailment" if is_converse else None
+
+
+def _are_exchanged(first: Relation, second: Relation) -> bool:
+    """Whether the two things have changed places; the words before and after both may be the same."""
+    for start, end in product(
+        _common(first.before, second.before), _common(first.after[::-1], second.after[::-1])
+    ):
+        before, after = first.before[start:], first.after[: len(first.after) - end]
+        last = second.after[: len(second.after) - end]
+        for stop in range(1, len(before) + 1):
+            thing, verb = before[:stop], before[stop:]
+            for other in (after, _whole(after, thing)):
+                is_there = second.before[start:] == [*other, *verb]
+                if is_there and thing in (last, _whole(last, other)):
+                    return True
+    return False
+
+
+def _common(words: list[str], others: list[str]) -> range:
+    """The numbers of leading words that are the same: 0, 1 and so on."""
+    pairs = enumerate(zip(words, others, strict=False))
+    return range(next((i for i, (one, other) in pairs if one != other), 0) + 1)
 
 
 def _relation(words: list[str]) -> Relation | None:
@@ -91,7 +109,9 @@ def _relation(words: list[str]) -> Relation | None:
 
 
 def _whole(thing: list[str], other: list[str]) -> list[str]:
-    """The thing with the noun that it shares with the other: "mine", next to "your room", is "my room"."""
+    """The thing with the noun of the other: next to "your red room", "mine" is "my room", "the blue one" a room."""
     if len(thing) == 1 and thing[0] in OWNERS:
         return [OWNERS[thing[0]], other[-1]]
+    if thing[1:] and thing[-1] == "one":
+        return [*thing[:-1], other[-1]]
     return [*thing, other[-1]] if thing[-1:] == ["'s"] else thing

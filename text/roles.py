@@ -21,19 +21,7 @@ NOMINATIVES = {"him": "he", "her": "she", "them": "they", "me": "i", "us": "we",
 SYMMETRIC_PREPOSITIONS = frozenset(("with", "near", "beside", "between", "against", "like", "as"))
 SYMMETRIC_VERBS = ("meet", "met", "marr", "resembl", "equal", "match", "border")
 """Beginnings of verbs whose two roles may be exchanged."""
-GIVING = {
-    **dict.fromkeys(("sell", "sold"), "sell"),
-    **dict.fromkeys(("give", "gave", "given"), "give"),
-    **dict.fromkeys(("lend", "lent"), "lend"),
-    **dict.fromkeys(("teach", "taught"), "teach"),
-}
-"""Verbs of who gives, with one form for each."""
-GETTING = {
-    **dict.fromkeys(("buy", "bought"), "sell"),
-    **dict.fromkeys(("get", "got", "receive"), "give"),
-    **dict.fromkeys(("borrow",), "lend"),
-    **dict.fromkeys(("learn", "learnt"), "teach"),
-}
+GETTING = {"buy": "sell", "get": "give", "receive": "give", "borrow": "lend", "learn": "teach"}
 """Verbs of who gets, from somebody, and what that one does."""
 MODIFIERS = ("amod", "compound", "nummod", "nmod:poss")
 """Relations of words that tell two things of one name apart."""
@@ -86,8 +74,6 @@ def _of_giver(role: Role) -> Role:
     forms = base_forms(role.verb)
     if role.preposition == "from" and (getting := forms & GETTING.keys()):
         return Role(role.patient, GETTING[min(getting)], role.agent, "")
-    if not role.preposition and (giving := forms & GIVING.keys()):
-        return role._replace(verb=GIVING[min(giving)])
     return role
 
 

@@ -13,6 +13,8 @@ He claims that he paid the bill. > He paid the bill.
 Kim said that the train was late. > The train was late.
 She tried to fix the tap. > She fixed the tap.
 He used to live in Rome. > He lives in Rome.
+The twins pretend to be asleep. > The twins were asleep.
+Either Theo or Mia has the key. > Mia has the key.
 We may open an office in Lyon. > We open an office in Lyon.
 If the bus comes, we will be on time. > We will be on time.
 The match is off if it rains. > It rains.

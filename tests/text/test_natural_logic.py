@@ -49,6 +49,7 @@ She did not sleep and he left early. > She did not sleep and he left.
 Nobody who was not invited early came. > Nobody who was not invited came.
 At least 3 guests left. > At least two guests left.
 It costs less than 950 euros. > It costs less than 1,200 euros.
+It costs no more than 9 euros. > It costs less than 10 euros.
 He did not pay over 10 euros. > He did not pay over 20 euros.
 Ann is older than Bob. > Bob is younger than Ann.
 I am older than her brother. > Her brother is younger than me.
@@ -59,6 +60,8 @@ Beef is more expensive than fish. > Fish is cheaper than beef.
 Beef is more expensive than fish. > Fish is less expensive than beef.
 Tom earns more than Ann does. > Ann earns less than Tom.
 The lamp is above the desk. > The desk is below the lamp.
+Today Ann stood in front of Bob in the queue. > Today Bob stood behind Ann in the queue.
+The red kettle is cheaper than the blue one. > The blue kettle is more expensive than the red one.
 Ann met Bob. > Bob met Ann.
 Eve is married to Bob. > Bob is married to Eve.
 """,
@@ -68,6 +71,7 @@ Ann called Bob or Eve. > Ann called Bob.
 It did not rain. > It did not rain or snow.
 She plays the piano or the violin. > She plays the violin.
 Nobody called. > Nobody called because it was late.
+Ann will call, or Bob will stay. > Ann will call.
 If it rains on Monday, we stay. > If it rains, we stay.
 Ann asked if Bob had left. > Ann asked if Bob had left early.
 At least two guests left. > At least three guests left.
@@ -85,6 +89,7 @@ Ann called. > Ann did not call.
 Only guests left. > Only old guests left.
 Fine weather. > There is fine weather.
 Ann is here. > Ann is here, too.
+The professors knew the athlete performed. > The professors knew the athlete.
 Ann called Bob. > Bob called Ann early.
 The old guest left early. > The guest left.
 Ann paid 3 euros. > Ann paid 2 euros.

@@ -46,6 +46,7 @@ It costs 1,500 pounds. = It costs fifteen hundred pounds.
 The house cost 1.5 million euros. = The house cost 1,500,000 euros.
 A dozen eggs at 3.0 each. = Twelve eggs at 3 each.
 The 1st of ten percent. = the first of 10%.
+The 14th and 20th. = the fourteenth and twentieth.
 """
 
 
