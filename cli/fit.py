@@ -138,13 +138,10 @@ def command(
         device=device,
     )
     card = fit_run.fit_rows(labelled, fit_options, Console())
-    default_parser = shipped.parser_folder(out.parent)
-    parser_flag = (
-        "" if default_parser.resolve() == Path(pipeline).resolve() else f" --parser {pipeline}"
-    )
+    default = shipped.parser_folder(out.parent).resolve()
+    parser_flag = "" if Path(pipeline).resolve() == default else f" --parser {pipeline}"
     typer.echo(
         f"{out}: version {card.version}; read {out / fit_report.PAGE}; "
-        f"serve it with `heedful serve --models {out.parent}{parser_flag}` and name it to /classify "
-        f'("model": "{card.name}"), or label a file with '
-        f"`heedful predict FILE --model {out}{parser_flag} --out LABELLED`"
+        f"ask /classify for {card.name} after `heedful serve --models {out.parent}{parser_flag}`, or label a "
+        f"file with `heedful predict FILE --model {out}{parser_flag} --out LABELLED`"
     )

@@ -73,7 +73,7 @@ class Report:
         self.content["candidates"] = [
             {
                 "name": candidate.name,
-                **_score(_calibrated(candidate.held)),
+                **_score(candidate.held, calibrated=True),
                 "seconds": round(candidate.seconds, 1),
                 "chosen": candidate is chosen,
             }
@@ -83,12 +83,10 @@ class Report:
         if len(compared) < len(candidates):
             self.content["compared"] = {
                 "rows": len(compared[0].held.rows),
-                "candidates": [
-                    {"name": item.name, **_score(_calibrated(item.held))} for item in compared
-                ],
+                "candidates": [{"name": item.name, **_score(item.held)} for item in compared],
             }
         self.content["references"] = [
-            {"name": name, **_score(_calibrated(reference))} for name, reference in references
+            {"name": name, **_score(reference, calibrated=True)} for name, reference in references
         ]
         self.content["temperature"] = temperature
         self.content["risk_coverage"] = assess.risk_coverage(held)
@@ -192,14 +190,10 @@ class Report:
         write_file(out / PAGE, lambda part: part.write_text(page(self.content), encoding="utf-8"))
 
 
-def _calibrated(held: assess.HeldOut) -> assess.HeldOut:
-    """With logits divided by the temperature that suits them: candidates are chosen by the log loss of these."""
-    return held.divided(assess.temperature(held))
-
-
-def _score(held: assess.HeldOut) -> dict[str, Any]:
+def _score(held: assess.HeldOut, *, calibrated: bool = False) -> dict[str, Any]:
     """Score, its Wilson interval (of an accuracy only), macro-F1 and log loss (None where labels are not known)."""
     low, high = None, None
+    loss = held.divided(assess.temperature(held)).loss if calibrated else held.loss
     if held.metric == "accuracy":
         low, high = wilson(int(held.right.sum()), len(held.rows))
     return {
@@ -208,7 +202,7 @@ def _score(held: assess.HeldOut) -> dict[str, Any]:
         "high": high,
         "deviation": held.deviation,
         "macro_f1": held.macro,
-        "log_loss": held.loss if np.isfinite(held.loss) else None,
+        "log_loss": loss if np.isfinite(loss) else None,
         "rows": len(held.rows),
     }
 

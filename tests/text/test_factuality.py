@@ -9,7 +9,6 @@ from tests.text.test_parse import read
 
 UNSTATED = """
 She thinks the bank is closed. > The bank is closed.
-He claims that he paid the bill. > He paid the bill.
 Kim said that the train was late. > The train was late.
 She tried to fix the tap. > She fixed the tap.
 He used to live in Rome. > He lives in Rome.
@@ -17,7 +16,6 @@ The twins pretend to be asleep. > The twins were asleep.
 Either Theo or Mia has the key. > Mia has the key.
 We may open an office in Lyon. > We open an office in Lyon.
 If the bus comes, we will be on time. > We will be on time.
-The match is off if it rains. > It rains.
 Unless the banker waited, the tourist left. > The banker waited.
 Is Tim married? > Tim is married.
 Have you fed the cat? > You have fed the cat.
@@ -31,7 +29,6 @@ The doctor near the actor danced. > The actor danced.
 """
 STATED = """
 She knows that the bank is closed. > The bank is closed.
-Kim forgot that the train was late. > The train was late.
 She managed to fix the tap. > She fixed the tap.
 Because it rained, the match was cancelled. > The match was cancelled.
 When the bell rang, the children left. > The bell rang.
@@ -41,12 +38,9 @@ The pool is heated, isn't it? > The pool is heated.
 Alice and Bob left. > Bob left.
 He bought apples and pears. > He bought pears.
 Ann is 30 and Bea is 40. > Bea is 40.
-She opened the window and left the room. > She left the room.
 The man who left early sang. > The man left early.
 A group of people wait. > People wait.
 He waved when his train was called. > He was called.
-The old man with the hat sang. > The man sang.
-Ann thinks so. > Bob left.
 Ann thinks so. > So
 """
 

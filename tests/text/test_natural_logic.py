@@ -54,7 +54,6 @@ He did not pay over 10 euros. > He did not pay over 20 euros.
 Ann is older than Bob. > Bob is younger than Ann.
 I am older than her brother. > Her brother is younger than me.
 My room is bigger than yours. > Your room is smaller than mine.
-My mother's car is faster than mine. > My car is slower than my mother's.
 Carl has a longer beard than Emil. > Emil has a shorter beard than Carl.
 Beef is more expensive than fish. > Fish is cheaper than beef.
 Beef is more expensive than fish. > Fish is less expensive than beef.
@@ -81,7 +80,6 @@ Ann is probably ill. > Ann is ill.
     "contradiction": """
 Ann almost won. > Ann won.
 Ann is older than Bob. > Bob is older than Ann.
-Tom earns more than Ann. > Ann earns more than Tom.
 Ann arrived before Bob. > Bob arrived before Ann.
 """,
     "untold": """
