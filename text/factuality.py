@@ -17,8 +17,18 @@ NON_FACTIVE = frozenset(
         *("advise", "agree", "allege", "argue", "ask", "assume", "attempt", "believe", "claim"),
         *("decide", "deny", "doubt", "dream", "encourage", "expect", "fail", "fear", "hesitate"),
         *("hope", "imagine", "insist", "intend", "need", "offer", "order", "plan", "predict"),
-        *("pretend", "promise", "propose", "refuse", "report", "said", "say", "suggest", "suspect"),
-        *("think", "thought", "threaten", "told", "try", "used", "want", "wish"),
+        *(
+            "pretend",
+            "promise",
+            "propose",
+            "refuse",
+            "report",
+            "say",
+            "suggest",
+            "suspect",
+            "think",
+        ),
+        *("threaten", "told", "try", "used", "want", "wish"),
     )
 )
 """Verbs whose clause may be false."""

@@ -14,12 +14,7 @@ from typing import NamedTuple
 from heedful.text.factuality import is_stated
 from heedful.text.kinds import NLILabel
 from heedful.text.language import FUNCTION_WORDS
-from heedful.text.opposites import (
-    BOUNDS,
-    NEGATIONS,
-    is_opposite,
-    is_opposite_denied,
-)
+from heedful.text.opposites import BOUNDS, NEGATIONS, is_opposite, is_opposite_denied
 from heedful.text.pairs import NOT, NUMBERS, words_of
 from heedful.text.parse import Parse
 from heedful.text.relations import RELATING, told_by_relation

@@ -7,8 +7,10 @@ above the lamp.". An NLI model answers both at random. docs/notes/nli.md has wha
 from itertools import product
 from typing import NamedTuple
 
+from heedful.text.factuality import AUXILIARIES
 from heedful.text.kinds import NLILabel
 from heedful.text.opposites import are_opposites
+from heedful.text.roles import NOMINATIVES
 
 CONVERSES = {
     tuple(relation.split()): tuple(converse.split())
@@ -24,11 +26,9 @@ CONVERSES = {
 RELATING = {"than"} | {max(relation, key=len) for relation in CONVERSES}
 """Words without which a text has no relation."""
 DEGREES = {"more": 1, "less": -1, "fewer": -1}
-ONE_FORM = {"me": "i", "him": "he", "us": "we", "them": "they", "am": "is", "are": "is", "'m": "is"}
+ONE_FORM = NOMINATIVES | {"am": "is", "are": "is", "'m": "is"}
 """Forms of one word on the two sides of a relation."""
 OWNERS = {"mine": "my", "yours": "your", "ours": "our", "theirs": "their", "hers": "her"}
-VERBS = frozenset(("is", "was", "were", "do", "does", "did", "has", "have", "had", "will", "can"))
-"""They end a comparison: "than she did"."""
 
 
 class Relation(NamedTuple):
@@ -92,7 +92,7 @@ def _relation(words: list[str]) -> Relation | None:
         if not places:
             return None
         place, after = places[-1], words[end + 1 :]
-        if after[1:] and after[-1] in VERBS:
+        if after[1:] and after[-1] in AUXILIARIES:  # "than she did"
             after.pop()
         stop = end if words[place] in DEGREES else place + 1
         compared = tuple(words[place + (words[place] in DEGREES) : stop])

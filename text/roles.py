@@ -5,7 +5,7 @@ the other. docs/notes/nli.md has what comparing their roles is worth.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ class Role(NamedTuple):
 
 
 def are_roles_exchanged(premise: Parse, hypothesis: Parse) -> bool:
-    """Whether the agent of one of the hypothesis's verbs is its patient in the premise, and its patient the agent.
+    """Whether one of the hypothesis's verbs has as its agent who is only its patient in the premise, or the reverse.
 
     Never without a tree, nor of a premise that has the hypothesis word by word.
     """
@@ -48,21 +48,29 @@ def are_roles_exchanged(premise: Parse, hypothesis: Parse) -> bool:
         return False
     given = _first_roles(premise)
     pairs = {(role.agent, role.patient) for role in given}
-    return any(
-        _is_exchanged(role, given) for role in roles if (role.agent, role.patient) not in pairs
-    )
+    agents: dict[tuple[str, str], set[str]] = defaultdict(set)
+    patients: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for role in given:
+        for key in _keys(role):
+            agents[key].add(role.agent)
+            patients[key].add(role.patient)
+    for role in roles:
+        keys = _keys(role)
+        agent_does, patient_does = (
+            any(name in agents[key] for key in keys) for name in (role.agent, role.patient)
+        )
+        agent_gets, patient_gets = (
+            any(name in patients[key] for key in keys) for name in (role.agent, role.patient)
+        )
+        is_exchanged = (agent_gets and not agent_does) or (patient_does and not patient_gets)
+        if is_exchanged and (role.agent, role.patient) not in pairs:
+            return True
+    return False
 
 
-def _is_exchanged(said: Role, given: Sequence[Role]) -> bool:
-    """Whether the agent is only a patient of the verb in the given roles, or the patient only an agent."""
-    forms = base_forms(said.verb)
-    same = [
-        role
-        for role in given
-        if role.preposition == said.preposition and not forms.isdisjoint(base_forms(role.verb))
-    ]
-    agents, patients = {role.agent for role in same}, {role.patient for role in same}
-    return said.agent in patients - agents or said.patient in agents - patients
+def _keys(role: Role) -> list[tuple[str, str]]:
+    """Of roles of the same verb with the same preposition at least one is the same."""
+    return [(role.preposition, form) for form in base_forms(role.verb)]
 
 
 def _first_roles(parse: Parse) -> list[Role]:
