@@ -36,7 +36,7 @@ def serve(settings: Settings) -> None:
     # Not shared, so that it fails where another service listens, which would get a share of the connections.
     listener = listening.listen(settings.host, settings.port)
     try:
-        with thread_limit_explained():
+        with listener, thread_limit_explained():
             _serve(settings, listener)
     except ServiceFault as fault:
         log.critical("cannot recover, exiting to be restarted: %s", fault)

@@ -33,6 +33,7 @@ def heedful(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     """The command line in this process, which has imported already what takes a command seconds."""
     monkeypatch.setenv("COLUMNS", "120")
     signals = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
     def run(*arguments: str | Path) -> CompletedProcess[str]:
         monkeypatch.setattr(sys, "argv", ["heedful", *map(str, arguments)])
@@ -44,7 +45,8 @@ def heedful(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
             code = end.code
         shown = capsys.readouterr()
         for number, handler in signals.items():
-            signal.signal(number, handler)  # `serve` sets its own first
+            signal.signal(number, handler)  # `serve` sets its own first, and blocks them
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         if isinstance(code, str):  # which Python prints as it exits
             return CompletedProcess(arguments, 1, shown.out, f"{shown.err}{code}\n")
         return CompletedProcess(arguments, int(str(code or 0)), shown.out, shown.err)
