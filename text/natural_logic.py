@@ -7,7 +7,6 @@ added or left out. docs/notes/nli.md has what it is worth.
 """
 
 import math
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from heedful.text.factuality import is_stated
 from heedful.text.kinds import NLILabel
 from heedful.text.language import FUNCTION_WORDS
 from heedful.text.opposites import BOUNDS, NEGATIONS, is_opposite, is_opposite_denied
-from heedful.text.pairs import NOT, NUMBERS, words_of
+from heedful.text.pairs import NOT, numbers_of, words_of
 from heedful.text.parse import Parse
 from heedful.text.relations import RELATING, told_by_relation
 from heedful.text.roles import are_roles_exchanged
@@ -46,7 +45,6 @@ CLAUSE_BEGINS = frozenset(
 )
 """Words and marks that end the clause before them, as "and" does before one of SUBJECTS."""
 SUBJECTS = frozenset(("i", "you", "he", "she", "it", "we", "they", "there", "everyone"))
-NUMBER = re.compile(r"\d[\d,]*(\.\d+)?")
 
 
 class Quantity(NamedTuple):
@@ -195,15 +193,13 @@ def _told_by_numbers(premise: Parse, given: list[str], said: list[str]) -> NLILa
 
 def _quantity(words: list[str]) -> Quantity | None:
     """None for a text of no number, or of several."""
-    numbers = [NUMBERS.get(word, word) for word in words]
-    digits = [place for place, number in enumerate(numbers) if number[0].isdigit()]
-    places = [place for place in digits if NUMBER.fullmatch(numbers[place])]
-    if len(places) != 1:
+    numbers = numbers_of(words)
+    if len(numbers) != 1:
         return None
-    (place,) = places
-    number = float(numbers[place].replace(",", ""))
-    bounds = (tuple(words[max(place - size, 0) : place]) for size in (3, 2, 1, 0))
+    ((place, value),) = numbers
+    before = words[: place.start]
+    bounds = (tuple(before[max(len(before) - size, 0) :]) for size in (3, 2, 1, 0))
     bound = next(each for each in bounds if each in BOUNDS)
-    ends = [(step, 0.0) if math.isinf(step) else (number, step) for step in BOUNDS[bound]]
-    start = place - len(bound)
-    return Quantity([*words[:start], *words[place + 1 :]], start, bound, *ends)
+    ends = [(step, 0.0) if math.isinf(step) else (float(value), step) for step in BOUNDS[bound]]
+    start = place.start - len(bound)
+    return Quantity([*words[:start], *words[place.stop :]], start, bound, *ends)
