@@ -57,8 +57,12 @@ def features(word: str, rows: int) -> tuple[int, ...]:
 
 def is_word(token: str) -> bool:
     """Whether it is a word or a number, and no symbol, link, e-mail address or name with @."""
-    is_link = "@" in token or "://" in token or token.startswith("www.")
-    return not is_link and any(map(str.isalnum, token))
+    return not is_link(token) and any(map(str.isalnum, token))
+
+
+def is_link(token: str) -> bool:
+    """Whether it is a link, an e-mail address or a name with @."""
+    return "@" in token or "://" in token or token.startswith("www.")
 
 
 def shape(word: str) -> str:

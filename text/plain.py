@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from heedful.text.composition import is_link
 from heedful.text.invisible import BEGINNINGS, EMOJI, INVISIBLE, without_invisible
 
 LETTER = r"[^\W\d_]"
@@ -53,6 +54,15 @@ TAG = re.compile(
     re.IGNORECASE,
 )
 """A comment, or a possible tag with its name. Only HTML's attributes may have no value: "a <b and c> d" has no tag."""
+EMPHASIS = re.compile(
+    r"(?<![\w*`])([*_]{1,3}|`{1,3})(?=[\"'(\[]?[^\W_])([^\n]{1,100}?)(?<=\S)\1(?![\w*`])"
+)
+"""Markdown's "*very*", "**very**", "_very_" and "`very`"."""
+HASHES = re.compile(r"(?<!\S)#+(?=[^\W\d_])|^#{1,6}(?= )", re.MULTILINE)
+"""Those of hashtags and of Markdown's headings."""
+WORD = re.compile(r"\S+")
+JOINT = re.compile(r"(?<=[^\W_]{2})_+(?=[^\W_])|(?<=[^\W_])_+(?=[^\W_]{2})")
+"""The mark between the words of a name such as "user_id"; not that of "o_O"."""
 _NEGATED = "AI|ARE|CA|COULD|DID|DOES|DO|HAD|HAS|HAVE|IS|MIGHT|MUST|NEED|SHOULD|WAS|WERE|WO|WOULD"
 SHOUTED = re.compile(rf"\b(?:{_NEGATED})NT\b")
 """spaCy's tokenizer splits "Dont" and "dont", but not "DONT"."""
@@ -94,9 +104,9 @@ class Shifts:
 def plain(text: str) -> tuple[str, Shifts]:
     """The normalised text, which the tokenizer splits, and its shifts.
 
-    It has plain quotation marks, apostrophes and hyphens, blanks for HTML's tags and comments, "Dont" for "DONT" and
-    "didn't" for "did'nt", each at the same offset. An HTML entity and an emoji are one character, and invisible
-    characters are left out.
+    It has plain quotation marks, apostrophes and hyphens, blanks for HTML's tags and comments, Markdown's marks and the
+    "_" of "user_id", "Dont" for "DONT" and "didn't" for "did'nt", each at the same offset. An HTML entity and an emoji
+    are one character, and invisible characters are left out.
     """
     if len(text) > MAX_PLAIN and (end := _end_of(text)) < len(text):
         beginning, shifts = plain(text[:end])
@@ -109,6 +119,8 @@ def plain(text: str) -> tuple[str, Shifts]:
         condensed, shifts = _condense(text)
         if shifts.at:  # "&lt;b&gt;" is a tag
             text = _without_tags(_plain_marks(condensed))
+    if "*" in text or "_" in text or "`" in text or "#" in text:
+        text = _without_markup(text)
     if "'n" in text or "'N" in text:
         text = MISPLACED.sub(r"\1\2'", text)
     if "NT" in text:
@@ -164,6 +176,19 @@ def _condense(text: str) -> tuple[str, Shifts]:
     return "".join([*parts, text[begin:]]), Shifts(at, missing)
 
 
+def _without_markup(text: str) -> str:
+    """The text with blanks for Markdown's marks, and for the "_" of names that are no links."""
+    text = EMPHASIS.sub(lambda match: match[2].center(len(match[0])), text)
+    text = HASHES.sub(_blanks, text)
+    if "_" not in text:
+        return text
+    return WORD.sub(lambda word: word[0] if is_link(word[0]) else JOINT.sub(_blanks, word[0]), text)
+
+
+def _blanks(match: re.Match[str]) -> str:
+    return " " * len(match[0])
+
+
 def _without_tags(text: str) -> str:
     """The text with blanks for HTML's tags and comments."""
     return TAG.sub(_without_tag, text) if "<" in text else text
@@ -171,9 +196,7 @@ def _without_tags(text: str) -> str:
 
 def _without_tag(match: re.Match[str]) -> str:
     """Blanks for a comment or a tag of HTML, else the match."""
-    if match[1] is None or match[1].lower() in ELEMENTS:
-        return " " * len(match[0])
-    return match[0]
+    return _blanks(match) if match[1] is None or match[1].lower() in ELEMENTS else match[0]
 
 
 def _character(entity: re.Match[str]) -> str:

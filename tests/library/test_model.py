@@ -344,6 +344,8 @@ def test_labels_of_the_callers(models: Path, monkeypatch: pytest.MonkeyPatch) ->
         for answer, part in zip(both, embedding.classify(texts, labels, nli=nli), strict=True):
             assert part.scores == pytest.approx(answer.scores, abs=1e-4)
         assert embedding.classify([], labels) == []
+        spaced, joined = (embedding.classify(texts, [f"two{gap}kids", "dog"]) for gap in " _")
+        assert [row.scores["dog"] for row in spaced] == [row.scores["dog"] for row in joined]
         with pytest.raises(BadInput, match=r"labels\[1\] repeats labels\[0\]"):
             embedding.classify(texts, ["dog", "Dog"])
         with pytest.raises(BadInput, match="labels is one string"):

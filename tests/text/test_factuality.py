@@ -9,7 +9,6 @@ from tests.text.test_parse import read
 
 UNSTATED = """
 She thinks the bank is closed. > The bank is closed.
-Kim said that the train was late. > The train was late.
 She tried to fix the tap. > She fixed the tap.
 He used to live in Rome. > He lives in Rome.
 The twins pretend to be asleep. > The twins were asleep.
@@ -23,20 +22,17 @@ Everyone except John came. > John came.
 Paul, but not Lisa, has a key. > Lisa has a key.
 I bought apples instead of pears. > I bought pears.
 Ann is 30 and Bea is 40. > Ann is 40.
-Ann has a cat and Bea has a dog. > Ann has a dog.
 The soup was hot and the tea was cold. > The soup was cold.
 The doctor near the actor danced. > The actor danced.
 """
 STATED = """
 She knows that the bank is closed. > The bank is closed.
 She managed to fix the tap. > She fixed the tap.
-Because it rained, the match was cancelled. > The match was cancelled.
 When the bell rang, the children left. > The bell rang.
 If it rains, we stay. > If it rains, we stay at home.
 Is Tim married? > Is Tim married to Ann?
 The pool is heated, isn't it? > The pool is heated.
 Alice and Bob left. > Bob left.
-He bought apples and pears. > He bought pears.
 Ann is 30 and Bea is 40. > Bea is 40.
 The man who left early sang. > The man left early.
 A group of people wait. > People wait.

@@ -33,7 +33,7 @@ def test_plain_text_has_each_character_in_its_place(text: str) -> None:
     )
 
 
-@given(st.text(st.characters(min_codepoint=32, max_codepoint=126, exclude_characters="`<N&")))
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126, exclude_characters="#&*<N_`")))
 def test_plain_text_stays_as_it_is(text: str) -> None:
     assert plain(text)[0] == text
 
@@ -44,9 +44,11 @@ DON'T WANT ANTS => DON'T WANT ANTS
 dont => dont
 It Did'nt, he WO'NT => It Didn't, he WON'T
 rock'n'roll => rock'n'roll
+**Note:** isn't `it` _so_ => Note: isn't it so
+# Top #news C# #2 => Top news C# #2
+user_id o_O @a_b 2*3*4 5* => user id o_O @a_b 2*3*4 5*
 good，not bad！ＯＫ => good,not bad!OK
 <p>A film</p> => A film
-so<br /><br />Not => so Not
 <BR>so<i>it</i>is => so it is
 see <a href='x'>here</a> => see here
 a <b and c> d => a <b and c> d
@@ -63,13 +65,10 @@ so <!-- <b>x</b> - y -- z --> it => so it
 so <!---->it<!-- > --> => so it
 <!-- x => <!-- x
 <!-- x <!-- y --> z => <!-- x z
-a <- b -> c => a <- b -> c
 a <-- b --> c => a <-- b --> c
 <3 x<y>z <y> </y> => <3 x<y>z <y> </y>
-a <b and c = d => a <b and c = d
 x <i or j> y => x <i or j> y
 <custom>so</custom> <h7> => <custom>so</custom> <h7>
-<p => <p
 \u200e(so)\u2060, \u2068isn't\u2069\u00ad! => (so), isn't!
 co\u00adoperate \u0915\u094d\u200d\u0937 => cooperate \u0915\u094d\u0937
 so\u2800it\u2800 is => so it is
