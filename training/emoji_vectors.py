@@ -12,19 +12,8 @@ from heedful.text.arrays import Floats
 from heedful.text.vocab import Vocab
 from heedful.training.vectors import VectorSource
 
-OMITTED = {
-    "and",
-    "black",
-    "face",
-    "heavy",
-    "medium",
-    "of",
-    "sign",
-    "symbol",
-    "the",
-    "white",
-    "with",
-}
+_OMITTED = "and black face heavy medium of sign symbol the white with"
+OMITTED = frozenset(_OMITTED.split())
 """Words of names that describe an emoji's form ("heavy black heart" is red), not its meaning."""
 
 
