@@ -70,7 +70,8 @@ def probabilities(
 
     prefix = "taught-" if is_encoder else "fine-tuned-"
     answers: Floats = cached(cache, key, answer, prefix=prefix)["answers"] @ counts_for
-    return answers / answers.sum(1, keepdims=True)
+    answers /= answers.sum(1, keepdims=True)
+    return answers
 
 
 def _answer(
