@@ -1,11 +1,9 @@
-"""Every page: plain turns, a subject, a verb, an object; links that lead somewhere; every command is described."""
+"""Every page: plain turns, a subject, a verb, an object; links that lead somewhere."""
 
 import re
 
 import pytest
-from typer.main import get_command
 
-from heedful.cli.main import app
 from tests.process import ROOT
 
 BANNED = (
@@ -51,9 +49,3 @@ def test_links_lead_to_a_file_or_a_heading(page: str) -> None:
             headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
             anchors = [re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings]
             assert anchor in anchors
-
-
-def test_every_command_is_described() -> None:
-    text = "\n".join(TEXTS.values())
-    for name in get_command(app).commands:  # type: ignore[attr-defined]  # a group's
-        assert f"heedful {name}" in text, name
