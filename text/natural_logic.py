@@ -178,7 +178,8 @@ def _is_in_phrase(parse: Parse, determiner: int, place: int) -> bool:
 
 
 def _told_by_numbers(premise: Parse, given: list[str], said: list[str]) -> NLILabel | None:
-    first, second = _quantity(given), _quantity(said)
+    first = _quantity(given)
+    second = first and _quantity(said)
     if first is None or second is None or first.others != second.others:
         return None
     if first.bound == second.bound == () or first == second:
