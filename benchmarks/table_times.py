@@ -64,7 +64,7 @@ def _pass(config: RunConfig, file: Path) -> Callable[[], float]:
     task = tasks.get(config.task)
     paths = Paths(Path(), DATA, PARSER, CACHE, file)
     objective = make_objective(
-        task.kind, config, labels=task.labels, pipeline=PARSER, cache=paths.cache
+        task.kind, config, classes=len(task.labels), pipeline=PARSER, cache=paths.cache
     )
     examples = task.train[0].read(DATA)[:TRAIN_ROWS]
     devs = {task.name: task.dev.read(DATA)}

@@ -30,28 +30,22 @@ def probabilities(
     folder: Path,
     examples: Sequence[Example],
     *,
-    labels: Sequence[str],
+    classes: int,
     pipeline: str | None,
     cache: Path,
     device: Device = "cpu",
 ) -> Floats:
-    """(N, C) the probabilities of C `labels` by a run or a bundle, cached so that an interrupted run can continue.
+    """(N, classes) the probabilities of a run's or a bundle's model, cached so that an interrupted run can continue.
 
     A teacher reads the beginning of a text that is too long for it; an encoder over a transformer reads none of such
-    a text. A text that is not read has the same probability in every class. A teacher of more classes may answer for
-    fewer: "very negative" counts as "negative", and "neutral" as neither. Raises RunMissing, and ConfigError where the
-    teacher has other classes.
+    a text. A text that is not read has the same probability in every class. Raises RunMissing,
+    and ConfigError where the teacher has other classes.
     """
     bundle = is_bundle(folder)
     record = {} if bundle else read_record(folder)
-    known = bundle_labels(folder) if bundle else record["labels"]
-    counts_for = np.array(
-        [[f" {name}".endswith(f" {label}") for label in labels] for name in known], np.float32
-    )
-    if len(known) == len(labels):
-        counts_for = np.eye(len(labels), dtype=np.float32)
-    if not counts_for.any(axis=0).all():
-        raise ConfigError(f"teacher.run: {folder} has {len(known)} classes, not {len(labels)}")
+    labels = bundle_labels(folder) if bundle else record["labels"]
+    if len(labels) != classes:
+        raise ConfigError(f"teacher.run: {folder} has {len(labels)} classes, not {classes}")
     texts = [example.texts for example in examples]
     is_encoder = bundle or record["config"]["encoder"]["name"] != CROSS_ENCODER
     if not is_encoder and CROSS_ENCODER not in PREDICTORS:
@@ -66,11 +60,10 @@ def probabilities(
             return {"answers": PREDICTORS[CROSS_ENCODER](folder, texts, device)}
         run = restore_bundle(folder) if bundle else restore(folder)
         run.model.to(device)
-        return {"answers": _answer(run, examples, len(known), pipeline=pipeline, cache=cache)}
+        return {"answers": _answer(run, examples, classes, pipeline=pipeline, cache=cache)}
 
     prefix = "taught-" if is_encoder else "fine-tuned-"
-    answers: Floats = cached(cache, key, answer, prefix=prefix)["answers"] @ counts_for
-    answers /= answers.sum(1, keepdims=True)
+    answers: Floats = cached(cache, key, answer, prefix=prefix)["answers"]
     return answers
 
 

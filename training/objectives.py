@@ -63,7 +63,7 @@ class TaughtClasses(Classes):
     """Cross-entropy with a mixture of the label, if there is one, and a teacher's probabilities."""
 
     teacher: TeacherConfig
-    labels: Sequence[str]
+    classes: int
     pipeline: str | None
     cache: Path
     device: Device
@@ -71,14 +71,14 @@ class TaughtClasses(Classes):
     def targets(self, examples: Sequence[Example]) -> npt.NDArray[Any]:
         doubtful = [i for i, example in enumerate(examples) if not example.trusted]
         truth = labels(examples)
-        one_hot = np.eye(len(self.labels), dtype=np.float32)[truth.astype(np.int64)]
+        one_hot = np.eye(self.classes, dtype=np.float32)[truth.astype(np.int64)]
         answers = one_hot.copy()
         questions = [examples[i] for i in doubtful]
         predictions = [
             distillation.probabilities(
                 run,
                 questions,
-                labels=self.labels,
+                classes=self.classes,
                 pipeline=self.pipeline,
                 cache=self.cache,
                 device=self.device,
@@ -164,7 +164,7 @@ def soft_targets(scores: npt.NDArray[Any]) -> Floats:
 
 
 def make_objective(
-    kind: Kind, config: RunConfig, *, labels: Sequence[str], pipeline: str | None, cache: Path
+    kind: Kind, config: RunConfig, *, classes: int, pipeline: str | None, cache: Path
 ) -> Objective:
     """The objective of a kind. `cache` holds the teacher's answers, `pipeline` parses the texts it reads.
 
@@ -180,13 +180,13 @@ def make_objective(
     if kind == "embedding":
         return Distillation(config.distillation, cache, config.device)
     return make_classes(
-        config.teacher, labels, pipeline=pipeline, cache=cache, device=config.device
+        config.teacher, classes, pipeline=pipeline, cache=cache, device=config.device
     )
 
 
 def make_classes(
     teacher: TeacherConfig | None,
-    labels: Sequence[str],
+    classes: int,
     *,
     pipeline: str | None,
     cache: Path,
@@ -202,7 +202,7 @@ def make_classes(
             require_finished(run)
         except RunMissing as error:
             raise RunMissing(f"teacher.run: {error}") from error
-    return TaughtClasses(teacher, labels, pipeline, cache, device)
+    return TaughtClasses(teacher, classes, pipeline, cache, device)
 
 
 def dev_score(objective: Objective, kind: Kind, model: Trainable, examples: Batches) -> float:

@@ -46,7 +46,7 @@ def set_up(config: RunConfig, task: Task, paths: Paths, state: Mapping[str, Any]
     parts = subsample(sources, config.train_rows)
     train = [example for _, examples in parts for example in examples]
     objective = make_objective(
-        task.kind, config, labels=task.labels, pipeline=paths.parser, cache=paths.cache
+        task.kind, config, classes=len(task.labels), pipeline=paths.parser, cache=paths.cache
     )
     devs = {item.name: item.dev.read(paths.data) for item in (task, *_extra_tasks(config, task))}
     for split, examples in (("train", train), ("dev", devs[task.name])):

@@ -67,11 +67,11 @@ def test_it_learns_and_teaches_alone_and_with_another(tmp_path: Path) -> None:
     assert '"again": ' in (run / checkpoint.LOG).read_text()
     asked = examples(30, 3)
     where: dict[str, Any] = {"pipeline": "none", "cache": cache}
-    answers = distillation.probabilities(run, asked, labels=("0", "1"), **where)
+    answers = distillation.probabilities(run, asked, classes=2, **where)
     np.testing.assert_allclose(answers.sum(1), 1, atol=1e-5)
     assert np.mean(answers.argmax(1) == [one.label for one in asked]) > 0.9
     with pytest.raises(ConfigError, match="2 classes, not 3"):
-        distillation.probabilities(run, asked, labels=("0", "1", "2"), **where)
+        distillation.probabilities(run, asked, classes=3, **where)
     with pytest.raises(RunMissing, match="the run of a cross-encoder: name the run of an encoder"):
         restore(run)
 
@@ -85,6 +85,6 @@ def test_it_learns_and_teaches_alone_and_with_another(tmp_path: Path) -> None:
     each = [cross_encoder.probabilities(one, texts)[:-1] for one in (run, untaught)]
     np.testing.assert_allclose(each[0], answers, atol=1e-4)  # in any company
     teacher = TeacherConfig(run=(run, untaught), weight=1)
-    objective = make_classes(teacher, ("0", "1"), device="cpu", **where)
+    objective = make_classes(teacher, 2, device="cpu", **where)
     unlabelled = [Example(one.texts, base.UNLABELLED) for one in asked]
     np.testing.assert_allclose(objective.targets(unlabelled), np.mean(each, axis=0), atol=1e-4)

@@ -49,9 +49,7 @@ def made(kind: Kind, config: RunConfig) -> tuple[Objective, TrainingModel]:
     table = torch.from_numpy(word_table(dimension=config.words.dim))
     classes = CLASSES.get(kind, 0)
     model = make_model(config, kind, classes, table).eval()
-    goal = make_objective(
-        kind, config, labels=["x"] * classes, pipeline="none", cache=Path("cache")
-    )
+    goal = make_objective(kind, config, classes=classes, pipeline="none", cache=Path("cache"))
     return goal, model
 
 
@@ -225,7 +223,7 @@ def prepared(config: RunConfig, paths: Paths) -> tuple[TrainingModel, Prepared]:
     """A model of `config` before its first step, and its data."""
     task = get(config.task)
     objective = make_objective(
-        task.kind, config, labels=task.labels, pipeline=paths.parser, cache=paths.cache
+        task.kind, config, classes=len(task.labels), pipeline=paths.parser, cache=paths.cache
     )
     examples = [one for source in task.train for one in source.read(paths.data)]
     dev = {task.name: task.dev.read(paths.data)}
@@ -334,7 +332,7 @@ def taught(config: RunConfig, run: Path, weight: float, **more: float) -> RunCon
 
 
 def goal(config: RunConfig, paths: Paths, cache: Path, kind: Kind = "classification") -> Objective:
-    return make_objective(kind, config, labels=("0", "1"), pipeline=paths.parser, cache=cache)
+    return make_objective(kind, config, classes=2, pipeline=paths.parser, cache=cache)
 
 
 def test_targets_are_the_label_and_the_teacher_s_answer_mixed(
@@ -368,9 +366,7 @@ def test_a_pupil_learns_from_wrong_labels_what_its_teacher_knows(
     """With all the weight on the teacher the labels say nothing."""
     right = get(config.task).train[0].read(paths.data)
     cache = tmp_path / "cache"
-    answers = probabilities(
-        finished.run, right, labels=("0", "1"), pipeline=paths.parser, cache=cache
-    )
+    answers = probabilities(finished.run, right, classes=2, pipeline=paths.parser, cache=cache)
     wrong = [Example(one.texts, 1 - one.label) for one in right]
     learner = changed(taught(config, finished.run, 1), epochs=40, patience=40)
     np.testing.assert_allclose(goal(learner, paths, cache).targets(wrong), answers, atol=1e-6)
