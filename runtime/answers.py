@@ -57,9 +57,10 @@ class TokenizedText:
     def fields(self) -> list[dict[str, Any]]:
         """The tokens, as POST /tokenize lists them."""
         parse = self.parse
+        words = zip(parse.tokens, parse.starts, parse.stops, strict=True)
         columns = {
             "id": self.ids.tolist(),
-            "text": parse.tokens,
+            "text": [parse.text[start:stop] or token for token, start, stop in words],  # as typed
             "start": parse.starts,
             "stop": parse.stops,
             "head": parse.heads.tolist(),

@@ -220,12 +220,15 @@ class Inference:
         parses = [
             next(parsed_texts) if isinstance(item, str) else item.first(limit) for item in items
         ]
-        if card.kind == "nli" and (pairs or inputs.texts_per_row == 2):
-            typed = [isinstance(item, str) for item in inputs.items]
-            for begin in range(0, len(parses), ROWS_AT_ONCE):
-                if begin:
-                    yield None
-                rows = slice(begin, begin + ROWS_AT_ONCE)
+        typed = [isinstance(item, str) for item in inputs.items]
+        are_pairs = card.kind == "nli" and (pairs or inputs.texts_per_row == 2)
+        for begin in range(0, len(parses), ROWS_AT_ONCE):
+            if begin:
+                yield None
+            rows = slice(begin, begin + ROWS_AT_ONCE)
+            if model.spelling is not None:
+                parses[rows] = model.spelling.corrected(parses[rows], typed[rows])
+            if are_pairs:
                 parses[rows] = in_pairs(parses[rows], typed[rows], limit, inputs.texts_per_row)
         if model.vocab.limit:
             parses = list(map(model.fit, parses))

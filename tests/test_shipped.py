@@ -278,4 +278,5 @@ def test_scores_over_http_are_the_cards(client: httpx.Client, model: str, task: 
     score, *_ = measure(tasks.get(task), split, DATA, served)
     card = json.loads((BUNDLES / model / "card.json").read_text())
     claimed = {tuple(map(one.get, ("dataset", "split", "metric"))): one for one in card["scores"]}
-    assert abs(claimed[score.dataset, split, score.metric]["value"] - score.value) <= 1e-3
+    # Cards are from before words were corrected (docs/notes/words.md), which changes up to two answers in a thousand.
+    assert abs(claimed[score.dataset, split, score.metric]["value"] - score.value) <= 2e-3

@@ -1,6 +1,6 @@
 """Word <-> id. The file has a word per line; the line number is the id."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -46,6 +46,10 @@ class Vocab:
 
     def __contains__(self, token: str) -> bool:
         return self._cache[token] > UNKNOWN
+
+    def listed(self, words: Iterable[str]) -> Iterator[int]:
+        """The ids of the words that are listed as they stand."""
+        return filter(None, map(self._ids.get, words))
 
     def ids(self, tokens: Sequence[str]) -> Ints:
         """(L,) ids, `UNKNOWN` for a word that is not in the vocabulary. A literal "<pad>" is unknown too."""

@@ -16,12 +16,8 @@ WHAT = re.compile(r"(?:^|[.:;] |- |\| )What [^.?|]*[.:|]")
 """A sentence whose subject is a clause, "What follows .. is refused.": name the thing."""
 _CODE = re.compile(r"```.*?```|`[^`\n]*`|\n\n(?: {4}\S.*\n)+|\]\([^)]*\)", re.DOTALL)
 _RECORDS = re.compile(r"^(?:[|#]|- Trained on ).*", re.MULTILINE)
-WRITTEN_FROM_RECORDS = (
-    "docs/notes/results.md",
-    "docs/performance.md",
-    "docs/reliability.md",
-    "docs/results.md",
-)
+_NAMES = ("notes/results", "performance", "reliability", "results")
+WRITTEN_FROM_RECORDS = [f"docs/{name}.md" for name in _NAMES]
 """Their tables, headings and notes on data are those of the records."""
 
 
