@@ -36,6 +36,7 @@ from heedful.text.arrays import Doubles, Floats
 from heedful.text.batch import Sentence
 from heedful.text.pairs import in_pairs
 from heedful.text.parse import Parse, Parser
+from heedful.text.vocab import Vocab
 
 T = TypeVar("T")
 
@@ -226,8 +227,8 @@ class Inference:
             if begin:
                 yield None
             rows = slice(begin, begin + ROWS_AT_ONCE)
-            if model.spelling is not None:
-                parses[rows] = model.spelling.corrected(parses[rows], typed[rows])
+            if isinstance(model.vocab, Vocab):  # pieces spell any word
+                parses[rows] = model.vocab.corrected(parses[rows], typed[rows])
             if are_pairs:
                 parses[rows] = in_pairs(parses[rows], typed[rows], limit, inputs.texts_per_row)
         if model.vocab.limit:

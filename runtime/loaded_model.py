@@ -26,8 +26,6 @@ from heedful.text.kinds import HEAD_INPUTS
 from heedful.text.natural_logic import told_label
 from heedful.text.pairs import nearest_sentences
 from heedful.text.parse import Parse, Parser
-from heedful.text.spelling import Spelling
-from heedful.text.vocab import Vocab
 from heedful.text.whole_text import WholeText
 
 REMEDY = "copy the bundle again, export it again, or serve it where it was made"
@@ -49,8 +47,6 @@ class LoadedModel:
         """
         self.card = bundle.card
         self.vocab = bundle.vocab
-        self.spelling = Spelling(bundle.vocab) if isinstance(bundle.vocab, Vocab) else None
-        """None for word pieces, which spell any word."""
         self.golden, self.typical = bundle.golden, bundle.typical
         self.deviation: float | None = None
         """Largest change of a value of the golden vectors, at the last check; None without golden vectors."""

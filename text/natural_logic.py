@@ -14,7 +14,7 @@ from heedful.text.factuality import is_stated
 from heedful.text.kinds import NLILabel
 from heedful.text.language import FUNCTION_WORDS
 from heedful.text.opposites import BOUNDS, NEGATIONS, is_opposite, is_opposite_denied
-from heedful.text.pairs import NOT, numbers_of, words_of
+from heedful.text.pairs import NOT, NUMBER_WORDS, numbers_of, words_of
 from heedful.text.parse import Parse
 from heedful.text.relations import RELATING, told_by_relation
 from heedful.text.roles import are_roles_exchanged
@@ -44,6 +44,8 @@ CLAUSE_BEGINS = frozenset(
     )
 )
 """Words and marks that end the clause before them, as "and" does before one of SUBJECTS."""
+QUANTITIES = NUMBER_WORDS.union(("a", "and", "-"), *BOUNDS)
+"""Words of numbers and of their bounds."""
 SUBJECTS = frozenset(("i", "you", "he", "she", "it", "we", "they", "there", "everyone"))
 
 
@@ -178,8 +180,11 @@ def _is_in_phrase(parse: Parse, determiner: int, place: int) -> bool:
 
 
 def _told_by_numbers(premise: Parse, given: list[str], said: list[str]) -> NLILabel | None:
-    first = _quantity(given)
-    second = first and _quantity(said)
+    if not all(
+        word in QUANTITIES or word[0].isdigit() for word in {*given}.symmetric_difference(said)
+    ):
+        return None
+    first, second = _quantity(given), _quantity(said)
     if first is None or second is None or first.others != second.others:
         return None
     if first.bound == second.bound == () or first == second:

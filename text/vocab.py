@@ -1,6 +1,7 @@
 """Word <-> id. The file has a word per line; the line number is the id."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -10,8 +11,13 @@ import numpy.typing as npt
 from heedful.text import composition
 from heedful.text.arrays import Ints
 from heedful.text.batch import Sentence
+from heedful.text.language import is_foreign
+from heedful.text.parse import Parse
 from heedful.text.plain import CACHED_WORDS, MAX_CACHED_LENGTH, STRETCHED, plain_word
+from heedful.text.spelling import WORD, Corrections
 
+FEW_TOKENS = 2
+"""A text of so few tokens may hold a misspelled word and no other."""
 UNKNOWN = 1
 SPECIAL = ("<pad>", "<unk>")
 
@@ -35,6 +41,7 @@ class Vocab:
         self.words: tuple[str, ...] = (*SPECIAL, *words)
         self._ids = {word: i for i, word in enumerate(self.words)}
         self._cache = _IdCache(self._ids)
+        self._corrections = Corrections(self._ids)
         if len(self._ids) != len(self.words):
             raise ValueError("the vocabulary holds a word twice")
         for word in self.words:
@@ -47,9 +54,24 @@ class Vocab:
     def __contains__(self, token: str) -> bool:
         return self._cache[token] > UNKNOWN
 
-    def listed(self, words: Iterable[str]) -> Iterator[int]:
-        """The ids of the words that are listed as they stand."""
-        return filter(None, map(self._ids.get, words))
+    def corrected(self, texts: Sequence[Parse], typed: Sequence[bool]) -> list[Parse]:
+        """The texts, those that are `typed` with listed words in place of misspelled ones, which keep their spans.
+
+        A text that is hardly English stays: of another language, or with more words unlisted than listed.
+        """
+        corrected = list(texts)
+        for row, text in enumerate(texts):
+            words, count = text.tokens, len(text.tokens)
+            ids = map(self._cache.__getitem__, words)
+            unlisted = [i for i, number in enumerate(ids) if number == UNKNOWN]
+            is_strange = count > FEW_TOKENS and 2 * len(unlisted) > count
+            if not typed[row] or is_strange or not any(WORD.fullmatch(words[i]) for i in unlisted):
+                continue
+            if not is_foreign(words):
+                read = [self._corrections[w] if i in unlisted else w for i, w in enumerate(words)]
+                spans = text.starts, text.stops
+                corrected[row] = replace(text, tokens=tuple(read), spans=spans)
+        return corrected
 
     def ids(self, tokens: Sequence[str]) -> Ints:
         """(L,) ids, `UNKNOWN` for a word that is not in the vocabulary. A literal "<pad>" is unknown too."""

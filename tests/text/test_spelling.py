@@ -6,7 +6,7 @@ import pytest
 
 from heedful.text.parse import Parser
 from heedful.text.plain import CACHED_WORDS
-from heedful.text.spelling import Spelling, edits
+from heedful.text.spelling import Corrections, edits
 from heedful.text.vocab import Vocab
 from tests.text.test_parse import read, spans
 
@@ -26,17 +26,17 @@ def test_misspelled_words_are_corrected(parser: Parser, case: str) -> None:
     """Not short words, names, English words, nor texts of other words or languages; nor a client's tree."""
     typed, expected = case.split(" => ")
     text = read(parser, typed)
-    as_typed, corrected = Spelling(Vocab(LISTED)).corrected([text, text], [False, True])
+    as_typed, corrected = Vocab(LISTED).corrected([text, text], [False, True])
     assert as_typed is text
     assert list(corrected.tokens) == expected.split()
     assert spans(corrected) == text.tokens
 
 
 def test_it_remembers_few_words() -> None:
-    spelling = Spelling(Vocab(LISTED))
+    corrections = Corrections({"qqqqq": 2})
     for letters in islice(product("qxz", repeat=10), CACHED_WORDS + 9):
-        spelling["".join(letters)]
-    assert 0 < len(spelling) < CACHED_WORDS
+        corrections["".join(letters)]
+    assert 0 < len(corrections) < CACHED_WORDS
 
 
 def test_edits_are_the_words_at_a_distance_of_one() -> None:
