@@ -23,7 +23,8 @@ CONVERSES = {
     for relation, converse in (pair.split(" / "), pair.split(" / ")[::-1])
 }
 """Relations of one thing to another, and those of the other to the one."""
-RELATING = {"than"} | {max(relation, key=len) for relation in CONVERSES}
+LONGEST = {relation: max(relation, key=len) for relation in CONVERSES}
+RELATING = {"than", *LONGEST.values()}
 """Words without which a text has no relation."""
 DEGREES = {"more": 1, "less": -1, "fewer": -1}
 ONE_FORM = NOMINATIVES | {"am": "is", "are": "is", "'m": "is"}
@@ -46,7 +47,8 @@ class Relation(NamedTuple):
 
 def told_by_relation(given: list[str], said: list[str]) -> NLILabel | None:
     """The label of "Ann is older than Bob." with "Bob is younger than Ann." or "Bob is older than Ann."."""
-    first, second = _relation(given), _relation(said)
+    first = _relation(given)
+    second = first and _relation(said)
     if not first or not second or first.between != second.between:
         return None
     if not _are_exchanged(first, second):
@@ -100,8 +102,8 @@ def _relation(words: list[str]) -> Relation | None:
         return Relation(words[:place], compared, words[stop:end], after, degree)
     found = [
         Relation(words[:i], relation, [], words[i + len(relation) :], 1)
-        for relation in CONVERSES
-        if max(relation, key=len) in words
+        for relation, longest in LONGEST.items()
+        if longest in words
         for i in range(1, len(words) - len(relation))
         if tuple(words[i : i + len(relation)]) == relation
     ]
