@@ -6,8 +6,7 @@ worth.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from heedful.text.pairs import NOT, words_of
@@ -126,8 +125,7 @@ def _negations(words: Sequence[str]) -> int:
     return sum(word in NEGATIONS for word in words)
 
 
-@lru_cache(maxsize=1024)
-def base_forms(word: str) -> Set[str]:
+def base_forms(word: str) -> set[str]:
     """The word, and what it may be a form of."""
     bases = {word, IRREGULAR.get(word, word)}
     for ending in ENDINGS:

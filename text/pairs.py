@@ -30,7 +30,6 @@ NUMBERS = {
 MULTIPLIERS = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
 HUNDRED = 100
 NUMBER_WORDS = frozenset((*NUMBERS, *MULTIPLIERS))
-DIGIT = re.compile(r"\d")
 _SPELLINGS = re.compile(rf"\d|{'|'.join(MULTIPLIERS)}")
 _UNIT = "|".join(UNITS)
 _SMALL = rf"(?:(?:{'|'.join(TENS)})(?: - (?:{_UNIT}))?|{'|'.join(TEENS)}|{_UNIT})"
@@ -139,9 +138,7 @@ def _respelled(words: Sequence[str], other: Sequence[str]) -> list[Number]:
 def numbers_of(words: Sequence[str]) -> list[Number]:
     """The numbers of a text: "two hundred and five", "a dozen", "1.5 million", "12,000"."""
     text = " ".join(words)
-    numbers = list[Number]()
-    if NUMBER_WORDS.isdisjoint(words) and not DIGIT.search(text):
-        return numbers  # in a tenth of the time
+    numbers = []
     for match in NUMERAL.finditer(text):
         start = text.count(" ", 0, match.start())
         parts = match[0].split(" ")

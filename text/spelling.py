@@ -15,14 +15,15 @@ WORD = re.compile("[a-z]{5,12}")
 """Words that are corrected: a name begins with a capital letter, and most short words are one letter from another."""
 RARE = 20_000
 """A listed word from this id on is too rare to be what was meant."""
+# On import: serving processes, which are forked later, share them.
 KNOWN = frozenset((Path(__file__).parent / "words.txt").read_text().split())
 """English words, which a vocabulary may lack and which are no mistake."""
 
 
 class Corrections(dict[str, str]):
-    """A cache of unlisted words and what they are read as: the most frequent listed word one letter away, if any.
+    """What an unlisted word that matches WORD is read as: the most frequent listed word one letter away, or itself.
 
-    It is cleared when it holds CACHED_WORDS.
+    It is a cache, which is cleared when it holds CACHED_WORDS.
     """
 
     def __init__(self, ids: Mapping[str, int]) -> None:
@@ -31,7 +32,7 @@ class Corrections(dict[str, str]):
         self._ids = ids
 
     def __missing__(self, word: str) -> str:
-        if word in KNOWN or not WORD.fullmatch(word):
+        if word in KNOWN:
             return word
         if len(self) >= CACHED_WORDS:
             self.clear()

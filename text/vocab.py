@@ -61,16 +61,18 @@ class Vocab:
         """
         corrected = list(texts)
         for row, text in enumerate(texts):
-            words, count = text.tokens, len(text.tokens)
-            ids = map(self._cache.__getitem__, words)
-            unlisted = [i for i, number in enumerate(ids) if number == UNKNOWN]
-            is_strange = count > FEW_TOKENS and 2 * len(unlisted) > count
-            if not typed[row] or is_strange or not any(WORD.fullmatch(words[i]) for i in unlisted):
+            if not typed[row]:
                 continue
-            if not is_foreign(words):
-                read = [self._corrections[w] if i in unlisted else w for i, w in enumerate(words)]
-                spans = text.starts, text.stops
-                corrected[row] = replace(text, tokens=tuple(read), spans=spans)
+            tokens = list(text.tokens)
+            ids = map(self._cache.__getitem__, tokens)
+            unlisted = [i for i, number in enumerate(ids) if number == UNKNOWN]
+            words = [i for i in unlisted if WORD.fullmatch(tokens[i])]
+            is_strange = 2 * len(unlisted) > len(tokens) > FEW_TOKENS
+            if not words or is_strange or is_foreign(tokens):
+                continue
+            for i in words:
+                tokens[i] = self._corrections[tokens[i]]
+            corrected[row] = replace(text, tokens=tuple(tokens), spans=(text.starts, text.stops))
         return corrected
 
     def ids(self, tokens: Sequence[str]) -> Ints:
